@@ -12,6 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/life/counts"
 	"github.com/signet-idm/signet/internal/life/invitation"
 	"github.com/signet-idm/signet/internal/life/lifecycle"
 	"github.com/signet-idm/signet/internal/life/setup"
@@ -25,6 +26,7 @@ type Organizations struct {
 	Clock       func() time.Time
 	Resolver    org.Resolver // where the proof of a domain is looked for
 	Cleaner     *lifecycle.Cleaner
+	Counts      *counts.Counts
 }
 
 var _ signetv1connect.OrganizationServiceHandler = Organizations{}
@@ -93,4 +95,15 @@ func (s Organizations) GetOrganization(ctx context.Context,
 		return nil, err
 	}
 	return &signetv1.GetOrganizationResponse{Org: showOrganization(o)}, nil
+}
+
+// CountObjects counts what the organization that the path names has.
+func (s Organizations) CountObjects(ctx context.Context,
+	_ *signetv1.CountObjectsRequest) (*signetv1.CountObjectsResponse, error) {
+	n, err := s.Counts.Of(ctx, call.From(ctx).Permit)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.CountObjectsResponse{People: n.People, ServiceUsers: n.ServiceUsers, Applications: n.Applications,
+		Groups: n.Groups, IdentityProviders: n.Providers, OpenInvitations: n.OpenInvitations}, nil
 }

@@ -141,6 +141,7 @@ var stories = []struct {
 	{"sign-ins of managed users", managedSignInsStory},
 	{"status", statusStory},
 	{"sign-ins are counted", countStory},
+	{"objects are counted", countObjectsStory},
 }
 
 // checks run once per engine.

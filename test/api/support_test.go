@@ -23,12 +23,15 @@ var (
 // opens are the operations that narrow permissions open. Whoever adds to it has looked at what the operation does for
 // who holds no more than this.
 var opens = map[string][]string{
-	"user.support": {"ClearSignInThrottle", "EndUserSession", "EndUserSessions", "GetInvitation", "GetUser",
+	"user.support": {"ClearSignInThrottle", "CountObjects", "EndUserSession", "EndUserSessions", "GetInvitation", "GetUser",
 		"ListEvents", "ListInvitations", "ListUserFactors", "ListUserLinks", "ListUserRememberedDevices",
 		"ListUserSessions", "ListUsers", "LockUser", "RequestUserFactorRemoval", "ResendInvitation", "SearchUsers",
 		"SendEmailVerification", "SendPasswordReset", "UnlockUser"},
 	"sign_in.read": {"ListEvents"},
-	"audit.read":   {"GetOrganizationPolicy", "ListEvents", "ListOrganizationMembers", "StreamEvents"},
+	// each of these opens the number of what it lets list
+	"app.read": {"CountObjects"}, "group.read": {"CountObjects"}, "idp.read": {"CountObjects"},
+	"invitation.read": {"CountObjects"},
+	"audit.read":      {"GetOrganizationPolicy", "ListEvents", "ListOrganizationMembers", "StreamEvents"},
 }
 
 // narrowOperations compares the list with the definition, and tries everything else as somebody who holds no more.

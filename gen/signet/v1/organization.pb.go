@@ -539,6 +539,144 @@ func (x *GetOrganizationResponse) GetOrg() *Organization {
 	return nil
 }
 
+// Whose objects to count.
+type CountObjectsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the organization.
+	OrgId         string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountObjectsRequest) Reset() {
+	*x = CountObjectsRequest{}
+	mi := &file_signet_v1_organization_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountObjectsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountObjectsRequest) ProtoMessage() {}
+
+func (x *CountObjectsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountObjectsRequest.ProtoReflect.Descriptor instead.
+func (*CountObjectsRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *CountObjectsRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+// Answer to CountObjects. A number is left out if the caller may not list what it
+// counts.
+type CountObjectsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// People.
+	People *int64 `protobuf:"varint,1,opt,name=people,proto3,oneof" json:"people,omitempty"`
+	// Service users.
+	ServiceUsers *int64 `protobuf:"varint,2,opt,name=service_users,json=serviceUsers,proto3,oneof" json:"service_users,omitempty"`
+	// Applications.
+	Applications *int64 `protobuf:"varint,3,opt,name=applications,proto3,oneof" json:"applications,omitempty"`
+	// Groups.
+	Groups *int64 `protobuf:"varint,4,opt,name=groups,proto3,oneof" json:"groups,omitempty"`
+	// Identity providers.
+	IdentityProviders *int64 `protobuf:"varint,5,opt,name=identity_providers,json=identityProviders,proto3,oneof" json:"identity_providers,omitempty"`
+	// Invitations that were neither accepted nor withdrawn and have not expired.
+	OpenInvitations *int64 `protobuf:"varint,6,opt,name=open_invitations,json=openInvitations,proto3,oneof" json:"open_invitations,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *CountObjectsResponse) Reset() {
+	*x = CountObjectsResponse{}
+	mi := &file_signet_v1_organization_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountObjectsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountObjectsResponse) ProtoMessage() {}
+
+func (x *CountObjectsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountObjectsResponse.ProtoReflect.Descriptor instead.
+func (*CountObjectsResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *CountObjectsResponse) GetPeople() int64 {
+	if x != nil && x.People != nil {
+		return *x.People
+	}
+	return 0
+}
+
+func (x *CountObjectsResponse) GetServiceUsers() int64 {
+	if x != nil && x.ServiceUsers != nil {
+		return *x.ServiceUsers
+	}
+	return 0
+}
+
+func (x *CountObjectsResponse) GetApplications() int64 {
+	if x != nil && x.Applications != nil {
+		return *x.Applications
+	}
+	return 0
+}
+
+func (x *CountObjectsResponse) GetGroups() int64 {
+	if x != nil && x.Groups != nil {
+		return *x.Groups
+	}
+	return 0
+}
+
+func (x *CountObjectsResponse) GetIdentityProviders() int64 {
+	if x != nil && x.IdentityProviders != nil {
+		return *x.IdentityProviders
+	}
+	return 0
+}
+
+func (x *CountObjectsResponse) GetOpenInvitations() int64 {
+	if x != nil && x.OpenInvitations != nil {
+		return *x.OpenInvitations
+	}
+	return 0
+}
+
 // GetMyOrganization has no parameters.
 type GetMyOrganizationRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -548,7 +686,7 @@ type GetMyOrganizationRequest struct {
 
 func (x *GetMyOrganizationRequest) Reset() {
 	*x = GetMyOrganizationRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[7]
+	mi := &file_signet_v1_organization_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -560,7 +698,7 @@ func (x *GetMyOrganizationRequest) String() string {
 func (*GetMyOrganizationRequest) ProtoMessage() {}
 
 func (x *GetMyOrganizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[7]
+	mi := &file_signet_v1_organization_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -573,7 +711,7 @@ func (x *GetMyOrganizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMyOrganizationRequest.ProtoReflect.Descriptor instead.
 func (*GetMyOrganizationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{7}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{9}
 }
 
 // Answer to GetMyOrganization.
@@ -587,7 +725,7 @@ type GetMyOrganizationResponse struct {
 
 func (x *GetMyOrganizationResponse) Reset() {
 	*x = GetMyOrganizationResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[8]
+	mi := &file_signet_v1_organization_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -599,7 +737,7 @@ func (x *GetMyOrganizationResponse) String() string {
 func (*GetMyOrganizationResponse) ProtoMessage() {}
 
 func (x *GetMyOrganizationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[8]
+	mi := &file_signet_v1_organization_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -612,7 +750,7 @@ func (x *GetMyOrganizationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMyOrganizationResponse.ProtoReflect.Descriptor instead.
 func (*GetMyOrganizationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{8}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetMyOrganizationResponse) GetOrg() *Organization {
@@ -642,7 +780,7 @@ type ListOrganizationsRequest struct {
 
 func (x *ListOrganizationsRequest) Reset() {
 	*x = ListOrganizationsRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[9]
+	mi := &file_signet_v1_organization_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -654,7 +792,7 @@ func (x *ListOrganizationsRequest) String() string {
 func (*ListOrganizationsRequest) ProtoMessage() {}
 
 func (x *ListOrganizationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[9]
+	mi := &file_signet_v1_organization_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -667,7 +805,7 @@ func (x *ListOrganizationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOrganizationsRequest.ProtoReflect.Descriptor instead.
 func (*ListOrganizationsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{9}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListOrganizationsRequest) GetPageSize() int32 {
@@ -719,7 +857,7 @@ type ListOrganizationsResponse struct {
 
 func (x *ListOrganizationsResponse) Reset() {
 	*x = ListOrganizationsResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[10]
+	mi := &file_signet_v1_organization_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -731,7 +869,7 @@ func (x *ListOrganizationsResponse) String() string {
 func (*ListOrganizationsResponse) ProtoMessage() {}
 
 func (x *ListOrganizationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[10]
+	mi := &file_signet_v1_organization_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -744,7 +882,7 @@ func (x *ListOrganizationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOrganizationsResponse.ProtoReflect.Descriptor instead.
 func (*ListOrganizationsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{10}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListOrganizationsResponse) GetOrgs() []*Organization {
@@ -774,7 +912,7 @@ type UpdateOrganizationRequest struct {
 
 func (x *UpdateOrganizationRequest) Reset() {
 	*x = UpdateOrganizationRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[11]
+	mi := &file_signet_v1_organization_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +924,7 @@ func (x *UpdateOrganizationRequest) String() string {
 func (*UpdateOrganizationRequest) ProtoMessage() {}
 
 func (x *UpdateOrganizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[11]
+	mi := &file_signet_v1_organization_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +937,7 @@ func (x *UpdateOrganizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateOrganizationRequest.ProtoReflect.Descriptor instead.
 func (*UpdateOrganizationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{11}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *UpdateOrganizationRequest) GetOrgId() string {
@@ -827,7 +965,7 @@ type UpdateOrganizationResponse struct {
 
 func (x *UpdateOrganizationResponse) Reset() {
 	*x = UpdateOrganizationResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[12]
+	mi := &file_signet_v1_organization_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -839,7 +977,7 @@ func (x *UpdateOrganizationResponse) String() string {
 func (*UpdateOrganizationResponse) ProtoMessage() {}
 
 func (x *UpdateOrganizationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[12]
+	mi := &file_signet_v1_organization_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -852,7 +990,7 @@ func (x *UpdateOrganizationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateOrganizationResponse.ProtoReflect.Descriptor instead.
 func (*UpdateOrganizationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{12}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UpdateOrganizationResponse) GetDetails() *Details {
@@ -873,7 +1011,7 @@ type DeactivateOrganizationRequest struct {
 
 func (x *DeactivateOrganizationRequest) Reset() {
 	*x = DeactivateOrganizationRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[13]
+	mi := &file_signet_v1_organization_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -885,7 +1023,7 @@ func (x *DeactivateOrganizationRequest) String() string {
 func (*DeactivateOrganizationRequest) ProtoMessage() {}
 
 func (x *DeactivateOrganizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[13]
+	mi := &file_signet_v1_organization_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -898,7 +1036,7 @@ func (x *DeactivateOrganizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateOrganizationRequest.ProtoReflect.Descriptor instead.
 func (*DeactivateOrganizationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{13}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeactivateOrganizationRequest) GetOrgId() string {
@@ -919,7 +1057,7 @@ type DeactivateOrganizationResponse struct {
 
 func (x *DeactivateOrganizationResponse) Reset() {
 	*x = DeactivateOrganizationResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[14]
+	mi := &file_signet_v1_organization_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -931,7 +1069,7 @@ func (x *DeactivateOrganizationResponse) String() string {
 func (*DeactivateOrganizationResponse) ProtoMessage() {}
 
 func (x *DeactivateOrganizationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[14]
+	mi := &file_signet_v1_organization_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -944,7 +1082,7 @@ func (x *DeactivateOrganizationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateOrganizationResponse.ProtoReflect.Descriptor instead.
 func (*DeactivateOrganizationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{14}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeactivateOrganizationResponse) GetDetails() *Details {
@@ -965,7 +1103,7 @@ type ReactivateOrganizationRequest struct {
 
 func (x *ReactivateOrganizationRequest) Reset() {
 	*x = ReactivateOrganizationRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[15]
+	mi := &file_signet_v1_organization_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -977,7 +1115,7 @@ func (x *ReactivateOrganizationRequest) String() string {
 func (*ReactivateOrganizationRequest) ProtoMessage() {}
 
 func (x *ReactivateOrganizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[15]
+	mi := &file_signet_v1_organization_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -990,7 +1128,7 @@ func (x *ReactivateOrganizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateOrganizationRequest.ProtoReflect.Descriptor instead.
 func (*ReactivateOrganizationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{15}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReactivateOrganizationRequest) GetOrgId() string {
@@ -1011,7 +1149,7 @@ type ReactivateOrganizationResponse struct {
 
 func (x *ReactivateOrganizationResponse) Reset() {
 	*x = ReactivateOrganizationResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[16]
+	mi := &file_signet_v1_organization_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1023,7 +1161,7 @@ func (x *ReactivateOrganizationResponse) String() string {
 func (*ReactivateOrganizationResponse) ProtoMessage() {}
 
 func (x *ReactivateOrganizationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[16]
+	mi := &file_signet_v1_organization_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1036,7 +1174,7 @@ func (x *ReactivateOrganizationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateOrganizationResponse.ProtoReflect.Descriptor instead.
 func (*ReactivateOrganizationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{16}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReactivateOrganizationResponse) GetDetails() *Details {
@@ -1057,7 +1195,7 @@ type RemoveOrganizationRequest struct {
 
 func (x *RemoveOrganizationRequest) Reset() {
 	*x = RemoveOrganizationRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[17]
+	mi := &file_signet_v1_organization_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1069,7 +1207,7 @@ func (x *RemoveOrganizationRequest) String() string {
 func (*RemoveOrganizationRequest) ProtoMessage() {}
 
 func (x *RemoveOrganizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[17]
+	mi := &file_signet_v1_organization_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1082,7 +1220,7 @@ func (x *RemoveOrganizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveOrganizationRequest.ProtoReflect.Descriptor instead.
 func (*RemoveOrganizationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{17}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RemoveOrganizationRequest) GetOrgId() string {
@@ -1103,7 +1241,7 @@ type RemoveOrganizationResponse struct {
 
 func (x *RemoveOrganizationResponse) Reset() {
 	*x = RemoveOrganizationResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[18]
+	mi := &file_signet_v1_organization_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1115,7 +1253,7 @@ func (x *RemoveOrganizationResponse) String() string {
 func (*RemoveOrganizationResponse) ProtoMessage() {}
 
 func (x *RemoveOrganizationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[18]
+	mi := &file_signet_v1_organization_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1128,7 +1266,7 @@ func (x *RemoveOrganizationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveOrganizationResponse.ProtoReflect.Descriptor instead.
 func (*RemoveOrganizationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{18}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RemoveOrganizationResponse) GetDetails() *Details {
@@ -1172,7 +1310,7 @@ type Domain struct {
 
 func (x *Domain) Reset() {
 	*x = Domain{}
-	mi := &file_signet_v1_organization_proto_msgTypes[19]
+	mi := &file_signet_v1_organization_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1184,7 +1322,7 @@ func (x *Domain) String() string {
 func (*Domain) ProtoMessage() {}
 
 func (x *Domain) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[19]
+	mi := &file_signet_v1_organization_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1197,7 +1335,7 @@ func (x *Domain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Domain.ProtoReflect.Descriptor instead.
 func (*Domain) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{19}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Domain) GetDomain() string {
@@ -1274,7 +1412,7 @@ type ListDomainsRequest struct {
 
 func (x *ListDomainsRequest) Reset() {
 	*x = ListDomainsRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[20]
+	mi := &file_signet_v1_organization_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1286,7 +1424,7 @@ func (x *ListDomainsRequest) String() string {
 func (*ListDomainsRequest) ProtoMessage() {}
 
 func (x *ListDomainsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[20]
+	mi := &file_signet_v1_organization_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1299,7 +1437,7 @@ func (x *ListDomainsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDomainsRequest.ProtoReflect.Descriptor instead.
 func (*ListDomainsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{20}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListDomainsRequest) GetOrgId() string {
@@ -1322,7 +1460,7 @@ type ListDomainsResponse struct {
 
 func (x *ListDomainsResponse) Reset() {
 	*x = ListDomainsResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[21]
+	mi := &file_signet_v1_organization_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1334,7 +1472,7 @@ func (x *ListDomainsResponse) String() string {
 func (*ListDomainsResponse) ProtoMessage() {}
 
 func (x *ListDomainsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[21]
+	mi := &file_signet_v1_organization_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1347,7 +1485,7 @@ func (x *ListDomainsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDomainsResponse.ProtoReflect.Descriptor instead.
 func (*ListDomainsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{21}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListDomainsResponse) GetDomains() []*Domain {
@@ -1381,7 +1519,7 @@ type AddDomainRequest struct {
 
 func (x *AddDomainRequest) Reset() {
 	*x = AddDomainRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[22]
+	mi := &file_signet_v1_organization_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1393,7 +1531,7 @@ func (x *AddDomainRequest) String() string {
 func (*AddDomainRequest) ProtoMessage() {}
 
 func (x *AddDomainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[22]
+	mi := &file_signet_v1_organization_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1406,7 +1544,7 @@ func (x *AddDomainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddDomainRequest.ProtoReflect.Descriptor instead.
 func (*AddDomainRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{22}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AddDomainRequest) GetOrgId() string {
@@ -1443,7 +1581,7 @@ type AddDomainResponse struct {
 
 func (x *AddDomainResponse) Reset() {
 	*x = AddDomainResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[23]
+	mi := &file_signet_v1_organization_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1455,7 +1593,7 @@ func (x *AddDomainResponse) String() string {
 func (*AddDomainResponse) ProtoMessage() {}
 
 func (x *AddDomainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[23]
+	mi := &file_signet_v1_organization_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1468,7 +1606,7 @@ func (x *AddDomainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddDomainResponse.ProtoReflect.Descriptor instead.
 func (*AddDomainResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{23}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *AddDomainResponse) GetDetails() *Details {
@@ -1498,7 +1636,7 @@ type VerifyDomainRequest struct {
 
 func (x *VerifyDomainRequest) Reset() {
 	*x = VerifyDomainRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[24]
+	mi := &file_signet_v1_organization_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1510,7 +1648,7 @@ func (x *VerifyDomainRequest) String() string {
 func (*VerifyDomainRequest) ProtoMessage() {}
 
 func (x *VerifyDomainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[24]
+	mi := &file_signet_v1_organization_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1523,7 +1661,7 @@ func (x *VerifyDomainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyDomainRequest.ProtoReflect.Descriptor instead.
 func (*VerifyDomainRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{24}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *VerifyDomainRequest) GetOrgId() string {
@@ -1551,7 +1689,7 @@ type VerifyDomainResponse struct {
 
 func (x *VerifyDomainResponse) Reset() {
 	*x = VerifyDomainResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[25]
+	mi := &file_signet_v1_organization_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1563,7 +1701,7 @@ func (x *VerifyDomainResponse) String() string {
 func (*VerifyDomainResponse) ProtoMessage() {}
 
 func (x *VerifyDomainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[25]
+	mi := &file_signet_v1_organization_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1576,7 +1714,7 @@ func (x *VerifyDomainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyDomainResponse.ProtoReflect.Descriptor instead.
 func (*VerifyDomainResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{25}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *VerifyDomainResponse) GetDetails() *Details {
@@ -1601,7 +1739,7 @@ type SetDomainRoutingRequest struct {
 
 func (x *SetDomainRoutingRequest) Reset() {
 	*x = SetDomainRoutingRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[26]
+	mi := &file_signet_v1_organization_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1613,7 +1751,7 @@ func (x *SetDomainRoutingRequest) String() string {
 func (*SetDomainRoutingRequest) ProtoMessage() {}
 
 func (x *SetDomainRoutingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[26]
+	mi := &file_signet_v1_organization_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1626,7 +1764,7 @@ func (x *SetDomainRoutingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDomainRoutingRequest.ProtoReflect.Descriptor instead.
 func (*SetDomainRoutingRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{26}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetDomainRoutingRequest) GetOrgId() string {
@@ -1661,7 +1799,7 @@ type SetDomainRoutingResponse struct {
 
 func (x *SetDomainRoutingResponse) Reset() {
 	*x = SetDomainRoutingResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[27]
+	mi := &file_signet_v1_organization_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1673,7 +1811,7 @@ func (x *SetDomainRoutingResponse) String() string {
 func (*SetDomainRoutingResponse) ProtoMessage() {}
 
 func (x *SetDomainRoutingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[27]
+	mi := &file_signet_v1_organization_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1686,7 +1824,7 @@ func (x *SetDomainRoutingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDomainRoutingResponse.ProtoReflect.Descriptor instead.
 func (*SetDomainRoutingResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{27}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SetDomainRoutingResponse) GetDetails() *Details {
@@ -1709,7 +1847,7 @@ type SetPrimaryDomainRequest struct {
 
 func (x *SetPrimaryDomainRequest) Reset() {
 	*x = SetPrimaryDomainRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[28]
+	mi := &file_signet_v1_organization_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1721,7 +1859,7 @@ func (x *SetPrimaryDomainRequest) String() string {
 func (*SetPrimaryDomainRequest) ProtoMessage() {}
 
 func (x *SetPrimaryDomainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[28]
+	mi := &file_signet_v1_organization_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1734,7 +1872,7 @@ func (x *SetPrimaryDomainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPrimaryDomainRequest.ProtoReflect.Descriptor instead.
 func (*SetPrimaryDomainRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{28}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SetPrimaryDomainRequest) GetOrgId() string {
@@ -1762,7 +1900,7 @@ type SetPrimaryDomainResponse struct {
 
 func (x *SetPrimaryDomainResponse) Reset() {
 	*x = SetPrimaryDomainResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[29]
+	mi := &file_signet_v1_organization_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1774,7 +1912,7 @@ func (x *SetPrimaryDomainResponse) String() string {
 func (*SetPrimaryDomainResponse) ProtoMessage() {}
 
 func (x *SetPrimaryDomainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[29]
+	mi := &file_signet_v1_organization_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1787,7 +1925,7 @@ func (x *SetPrimaryDomainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPrimaryDomainResponse.ProtoReflect.Descriptor instead.
 func (*SetPrimaryDomainResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{29}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SetPrimaryDomainResponse) GetDetails() *Details {
@@ -1810,7 +1948,7 @@ type RemoveDomainRequest struct {
 
 func (x *RemoveDomainRequest) Reset() {
 	*x = RemoveDomainRequest{}
-	mi := &file_signet_v1_organization_proto_msgTypes[30]
+	mi := &file_signet_v1_organization_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1822,7 +1960,7 @@ func (x *RemoveDomainRequest) String() string {
 func (*RemoveDomainRequest) ProtoMessage() {}
 
 func (x *RemoveDomainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[30]
+	mi := &file_signet_v1_organization_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1835,7 +1973,7 @@ func (x *RemoveDomainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveDomainRequest.ProtoReflect.Descriptor instead.
 func (*RemoveDomainRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{30}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RemoveDomainRequest) GetOrgId() string {
@@ -1869,7 +2007,7 @@ type RemoveDomainResponse struct {
 
 func (x *RemoveDomainResponse) Reset() {
 	*x = RemoveDomainResponse{}
-	mi := &file_signet_v1_organization_proto_msgTypes[31]
+	mi := &file_signet_v1_organization_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1881,7 +2019,7 @@ func (x *RemoveDomainResponse) String() string {
 func (*RemoveDomainResponse) ProtoMessage() {}
 
 func (x *RemoveDomainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[31]
+	mi := &file_signet_v1_organization_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1894,7 +2032,7 @@ func (x *RemoveDomainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveDomainResponse.ProtoReflect.Descriptor instead.
 func (*RemoveDomainResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_organization_proto_rawDescGZIP(), []int{31}
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RemoveDomainResponse) GetDetails() *Details {
@@ -1934,7 +2072,7 @@ type SetupOrganizationRequest_Org struct {
 
 func (x *SetupOrganizationRequest_Org) Reset() {
 	*x = SetupOrganizationRequest_Org{}
-	mi := &file_signet_v1_organization_proto_msgTypes[32]
+	mi := &file_signet_v1_organization_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1946,7 +2084,7 @@ func (x *SetupOrganizationRequest_Org) String() string {
 func (*SetupOrganizationRequest_Org) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Org) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[32]
+	mi := &file_signet_v1_organization_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1996,7 +2134,7 @@ type SetupOrganizationRequest_Human struct {
 
 func (x *SetupOrganizationRequest_Human) Reset() {
 	*x = SetupOrganizationRequest_Human{}
-	mi := &file_signet_v1_organization_proto_msgTypes[33]
+	mi := &file_signet_v1_organization_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2008,7 +2146,7 @@ func (x *SetupOrganizationRequest_Human) String() string {
 func (*SetupOrganizationRequest_Human) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Human) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[33]
+	mi := &file_signet_v1_organization_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2219,7 @@ type SetupOrganizationRequest_Human_Profile struct {
 
 func (x *SetupOrganizationRequest_Human_Profile) Reset() {
 	*x = SetupOrganizationRequest_Human_Profile{}
-	mi := &file_signet_v1_organization_proto_msgTypes[34]
+	mi := &file_signet_v1_organization_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2093,7 +2231,7 @@ func (x *SetupOrganizationRequest_Human_Profile) String() string {
 func (*SetupOrganizationRequest_Human_Profile) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Human_Profile) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[34]
+	mi := &file_signet_v1_organization_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2165,7 +2303,7 @@ type SetupOrganizationRequest_Human_Email struct {
 
 func (x *SetupOrganizationRequest_Human_Email) Reset() {
 	*x = SetupOrganizationRequest_Human_Email{}
-	mi := &file_signet_v1_organization_proto_msgTypes[35]
+	mi := &file_signet_v1_organization_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2177,7 +2315,7 @@ func (x *SetupOrganizationRequest_Human_Email) String() string {
 func (*SetupOrganizationRequest_Human_Email) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Human_Email) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[35]
+	mi := &file_signet_v1_organization_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2221,7 +2359,7 @@ type SetupOrganizationRequest_Human_Phone struct {
 
 func (x *SetupOrganizationRequest_Human_Phone) Reset() {
 	*x = SetupOrganizationRequest_Human_Phone{}
-	mi := &file_signet_v1_organization_proto_msgTypes[36]
+	mi := &file_signet_v1_organization_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2233,7 +2371,7 @@ func (x *SetupOrganizationRequest_Human_Phone) String() string {
 func (*SetupOrganizationRequest_Human_Phone) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Human_Phone) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[36]
+	mi := &file_signet_v1_organization_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2330,7 +2468,22 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\x16GetOrganizationRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\"D\n" +
 	"\x17GetOrganizationResponse\x12)\n" +
-	"\x03org\x18\x01 \x01(\v2\x17.signet.v1.OrganizationR\x03org\"\x1a\n" +
+	"\x03org\x18\x01 \x01(\v2\x17.signet.v1.OrganizationR\x03org\",\n" +
+	"\x13CountObjectsRequest\x12\x15\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\"\xec\x02\n" +
+	"\x14CountObjectsResponse\x12\x1b\n" +
+	"\x06people\x18\x01 \x01(\x03H\x00R\x06people\x88\x01\x01\x12(\n" +
+	"\rservice_users\x18\x02 \x01(\x03H\x01R\fserviceUsers\x88\x01\x01\x12'\n" +
+	"\fapplications\x18\x03 \x01(\x03H\x02R\fapplications\x88\x01\x01\x12\x1b\n" +
+	"\x06groups\x18\x04 \x01(\x03H\x03R\x06groups\x88\x01\x01\x122\n" +
+	"\x12identity_providers\x18\x05 \x01(\x03H\x04R\x11identityProviders\x88\x01\x01\x12.\n" +
+	"\x10open_invitations\x18\x06 \x01(\x03H\x05R\x0fopenInvitations\x88\x01\x01B\t\n" +
+	"\a_peopleB\x10\n" +
+	"\x0e_service_usersB\x0f\n" +
+	"\r_applicationsB\t\n" +
+	"\a_groupsB\x15\n" +
+	"\x13_identity_providersB\x13\n" +
+	"\x11_open_invitations\"\x1a\n" +
 	"\x18GetMyOrganizationRequest\"F\n" +
 	"\x19GetMyOrganizationResponse\x12)\n" +
 	"\x03org\x18\x01 \x01(\v2\x17.signet.v1.OrganizationR\x03org\"\xd7\x01\n" +
@@ -2412,14 +2565,17 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12%\n" +
 	"\x0eaffected_users\x18\x02 \x01(\x05R\raffectedUsers\x12\x1f\n" +
 	"\vlogin_names\x18\x03 \x03(\tR\n" +
-	"loginNames2\x8b\x14\n" +
+	"loginNames2\xde\x15\n" +
 	"\x13OrganizationService\x12\xa9\x01\n" +
 	"\x11SetupOrganization\x12#.signet.v1.SetupOrganizationRequest\x1a$.signet.v1.SetupOrganizationResponse\"I\xaa\xbb\x18+ \x018\x01b\fsignet.writeb\fsignet.roles\n" +
 	"\torg.setup\x82\xd3\xe4\x93\x02\x14:\x01*\"\x0f/v1/orgs/_setup\x12\xda\x01\n" +
 	"\x18SetupInvitedOrganization\x12*.signet.v1.SetupInvitedOrganizationRequest\x1a+.signet.v1.SetupInvitedOrganizationResponse\"e\xaa\xbb\x18? \x018\x01b\fsignet.writeb\fsignet.rolesb\x12signet.invitations\n" +
 	"\torg.setup\x82\xd3\xe4\x93\x02\x1c:\x01*\"\x17/v1/orgs/_setup_invited\x12\x90\x01\n" +
 	"\x0fGetOrganization\x12!.signet.v1.GetOrganizationRequest\x1a\".signet.v1.GetOrganizationResponse\"6\xaa\xbb\x18\x19 \x04b\vsignet.read\n" +
-	"\borg.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/orgs/{org_id}\x12\x88\x01\n" +
+	"\borg.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/orgs/{org_id}\x12\xd0\x01\n" +
+	"\fCountObjects\x12\x1e.signet.v1.CountObjectsRequest\x1a\x1f.signet.v1.CountObjectsResponse\"\x7f\xaa\xbb\x18[ \x04b\vsignet.readp\x01z\bapp.readz\n" +
+	"group.readz\bidp.readz\x0finvitation.readz\fuser.support\n" +
+	"\tuser.read\x82\xd3\xe4\x93\x02\x1a\x12\x18/v1/orgs/{org_id}/counts\x12\x88\x01\n" +
 	"\x11GetMyOrganization\x12#.signet.v1.GetMyOrganizationRequest\x1a$.signet.v1.GetMyOrganizationResponse\"(\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\r\x12\v/v1/orgs/me\x12\x8d\x01\n" +
 	"\x11ListOrganizations\x12#.signet.v1.ListOrganizationsRequest\x1a$.signet.v1.ListOrganizationsResponse\"-\xaa\xbb\x18\x19 \x01b\vsignet.read\n" +
 	"\borg.read\x82\xd3\xe4\x93\x02\n" +
@@ -2458,7 +2614,7 @@ func file_signet_v1_organization_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_organization_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_signet_v1_organization_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_signet_v1_organization_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_signet_v1_organization_proto_goTypes = []any{
 	(Organization_State)(0),                        // 0: signet.v1.Organization.State
 	(*Organization)(nil),                           // 1: signet.v1.Organization
@@ -2468,102 +2624,106 @@ var file_signet_v1_organization_proto_goTypes = []any{
 	(*SetupInvitedOrganizationResponse)(nil),       // 5: signet.v1.SetupInvitedOrganizationResponse
 	(*GetOrganizationRequest)(nil),                 // 6: signet.v1.GetOrganizationRequest
 	(*GetOrganizationResponse)(nil),                // 7: signet.v1.GetOrganizationResponse
-	(*GetMyOrganizationRequest)(nil),               // 8: signet.v1.GetMyOrganizationRequest
-	(*GetMyOrganizationResponse)(nil),              // 9: signet.v1.GetMyOrganizationResponse
-	(*ListOrganizationsRequest)(nil),               // 10: signet.v1.ListOrganizationsRequest
-	(*ListOrganizationsResponse)(nil),              // 11: signet.v1.ListOrganizationsResponse
-	(*UpdateOrganizationRequest)(nil),              // 12: signet.v1.UpdateOrganizationRequest
-	(*UpdateOrganizationResponse)(nil),             // 13: signet.v1.UpdateOrganizationResponse
-	(*DeactivateOrganizationRequest)(nil),          // 14: signet.v1.DeactivateOrganizationRequest
-	(*DeactivateOrganizationResponse)(nil),         // 15: signet.v1.DeactivateOrganizationResponse
-	(*ReactivateOrganizationRequest)(nil),          // 16: signet.v1.ReactivateOrganizationRequest
-	(*ReactivateOrganizationResponse)(nil),         // 17: signet.v1.ReactivateOrganizationResponse
-	(*RemoveOrganizationRequest)(nil),              // 18: signet.v1.RemoveOrganizationRequest
-	(*RemoveOrganizationResponse)(nil),             // 19: signet.v1.RemoveOrganizationResponse
-	(*Domain)(nil),                                 // 20: signet.v1.Domain
-	(*ListDomainsRequest)(nil),                     // 21: signet.v1.ListDomainsRequest
-	(*ListDomainsResponse)(nil),                    // 22: signet.v1.ListDomainsResponse
-	(*AddDomainRequest)(nil),                       // 23: signet.v1.AddDomainRequest
-	(*AddDomainResponse)(nil),                      // 24: signet.v1.AddDomainResponse
-	(*VerifyDomainRequest)(nil),                    // 25: signet.v1.VerifyDomainRequest
-	(*VerifyDomainResponse)(nil),                   // 26: signet.v1.VerifyDomainResponse
-	(*SetDomainRoutingRequest)(nil),                // 27: signet.v1.SetDomainRoutingRequest
-	(*SetDomainRoutingResponse)(nil),               // 28: signet.v1.SetDomainRoutingResponse
-	(*SetPrimaryDomainRequest)(nil),                // 29: signet.v1.SetPrimaryDomainRequest
-	(*SetPrimaryDomainResponse)(nil),               // 30: signet.v1.SetPrimaryDomainResponse
-	(*RemoveDomainRequest)(nil),                    // 31: signet.v1.RemoveDomainRequest
-	(*RemoveDomainResponse)(nil),                   // 32: signet.v1.RemoveDomainResponse
-	(*SetupOrganizationRequest_Org)(nil),           // 33: signet.v1.SetupOrganizationRequest.Org
-	(*SetupOrganizationRequest_Human)(nil),         // 34: signet.v1.SetupOrganizationRequest.Human
-	(*SetupOrganizationRequest_Human_Profile)(nil), // 35: signet.v1.SetupOrganizationRequest.Human.Profile
-	(*SetupOrganizationRequest_Human_Email)(nil),   // 36: signet.v1.SetupOrganizationRequest.Human.Email
-	(*SetupOrganizationRequest_Human_Phone)(nil),   // 37: signet.v1.SetupOrganizationRequest.Human.Phone
-	(*Details)(nil),                                // 38: signet.v1.Details
-	(*timestamppb.Timestamp)(nil),                  // 39: google.protobuf.Timestamp
-	(Gender)(0),                                    // 40: signet.v1.Gender
+	(*CountObjectsRequest)(nil),                    // 8: signet.v1.CountObjectsRequest
+	(*CountObjectsResponse)(nil),                   // 9: signet.v1.CountObjectsResponse
+	(*GetMyOrganizationRequest)(nil),               // 10: signet.v1.GetMyOrganizationRequest
+	(*GetMyOrganizationResponse)(nil),              // 11: signet.v1.GetMyOrganizationResponse
+	(*ListOrganizationsRequest)(nil),               // 12: signet.v1.ListOrganizationsRequest
+	(*ListOrganizationsResponse)(nil),              // 13: signet.v1.ListOrganizationsResponse
+	(*UpdateOrganizationRequest)(nil),              // 14: signet.v1.UpdateOrganizationRequest
+	(*UpdateOrganizationResponse)(nil),             // 15: signet.v1.UpdateOrganizationResponse
+	(*DeactivateOrganizationRequest)(nil),          // 16: signet.v1.DeactivateOrganizationRequest
+	(*DeactivateOrganizationResponse)(nil),         // 17: signet.v1.DeactivateOrganizationResponse
+	(*ReactivateOrganizationRequest)(nil),          // 18: signet.v1.ReactivateOrganizationRequest
+	(*ReactivateOrganizationResponse)(nil),         // 19: signet.v1.ReactivateOrganizationResponse
+	(*RemoveOrganizationRequest)(nil),              // 20: signet.v1.RemoveOrganizationRequest
+	(*RemoveOrganizationResponse)(nil),             // 21: signet.v1.RemoveOrganizationResponse
+	(*Domain)(nil),                                 // 22: signet.v1.Domain
+	(*ListDomainsRequest)(nil),                     // 23: signet.v1.ListDomainsRequest
+	(*ListDomainsResponse)(nil),                    // 24: signet.v1.ListDomainsResponse
+	(*AddDomainRequest)(nil),                       // 25: signet.v1.AddDomainRequest
+	(*AddDomainResponse)(nil),                      // 26: signet.v1.AddDomainResponse
+	(*VerifyDomainRequest)(nil),                    // 27: signet.v1.VerifyDomainRequest
+	(*VerifyDomainResponse)(nil),                   // 28: signet.v1.VerifyDomainResponse
+	(*SetDomainRoutingRequest)(nil),                // 29: signet.v1.SetDomainRoutingRequest
+	(*SetDomainRoutingResponse)(nil),               // 30: signet.v1.SetDomainRoutingResponse
+	(*SetPrimaryDomainRequest)(nil),                // 31: signet.v1.SetPrimaryDomainRequest
+	(*SetPrimaryDomainResponse)(nil),               // 32: signet.v1.SetPrimaryDomainResponse
+	(*RemoveDomainRequest)(nil),                    // 33: signet.v1.RemoveDomainRequest
+	(*RemoveDomainResponse)(nil),                   // 34: signet.v1.RemoveDomainResponse
+	(*SetupOrganizationRequest_Org)(nil),           // 35: signet.v1.SetupOrganizationRequest.Org
+	(*SetupOrganizationRequest_Human)(nil),         // 36: signet.v1.SetupOrganizationRequest.Human
+	(*SetupOrganizationRequest_Human_Profile)(nil), // 37: signet.v1.SetupOrganizationRequest.Human.Profile
+	(*SetupOrganizationRequest_Human_Email)(nil),   // 38: signet.v1.SetupOrganizationRequest.Human.Email
+	(*SetupOrganizationRequest_Human_Phone)(nil),   // 39: signet.v1.SetupOrganizationRequest.Human.Phone
+	(*Details)(nil),                                // 40: signet.v1.Details
+	(*timestamppb.Timestamp)(nil),                  // 41: google.protobuf.Timestamp
+	(Gender)(0),                                    // 42: signet.v1.Gender
 }
 var file_signet_v1_organization_proto_depIdxs = []int32{
-	38, // 0: signet.v1.Organization.details:type_name -> signet.v1.Details
+	40, // 0: signet.v1.Organization.details:type_name -> signet.v1.Details
 	0,  // 1: signet.v1.Organization.state:type_name -> signet.v1.Organization.State
-	33, // 2: signet.v1.SetupOrganizationRequest.org:type_name -> signet.v1.SetupOrganizationRequest.Org
-	34, // 3: signet.v1.SetupOrganizationRequest.human:type_name -> signet.v1.SetupOrganizationRequest.Human
-	38, // 4: signet.v1.SetupOrganizationResponse.details:type_name -> signet.v1.Details
-	33, // 5: signet.v1.SetupInvitedOrganizationRequest.org:type_name -> signet.v1.SetupOrganizationRequest.Org
-	38, // 6: signet.v1.SetupInvitedOrganizationResponse.details:type_name -> signet.v1.Details
-	39, // 7: signet.v1.SetupInvitedOrganizationResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	35, // 2: signet.v1.SetupOrganizationRequest.org:type_name -> signet.v1.SetupOrganizationRequest.Org
+	36, // 3: signet.v1.SetupOrganizationRequest.human:type_name -> signet.v1.SetupOrganizationRequest.Human
+	40, // 4: signet.v1.SetupOrganizationResponse.details:type_name -> signet.v1.Details
+	35, // 5: signet.v1.SetupInvitedOrganizationRequest.org:type_name -> signet.v1.SetupOrganizationRequest.Org
+	40, // 6: signet.v1.SetupInvitedOrganizationResponse.details:type_name -> signet.v1.Details
+	41, // 7: signet.v1.SetupInvitedOrganizationResponse.expiration_date:type_name -> google.protobuf.Timestamp
 	1,  // 8: signet.v1.GetOrganizationResponse.org:type_name -> signet.v1.Organization
 	1,  // 9: signet.v1.GetMyOrganizationResponse.org:type_name -> signet.v1.Organization
 	0,  // 10: signet.v1.ListOrganizationsRequest.state:type_name -> signet.v1.Organization.State
 	1,  // 11: signet.v1.ListOrganizationsResponse.orgs:type_name -> signet.v1.Organization
-	38, // 12: signet.v1.UpdateOrganizationResponse.details:type_name -> signet.v1.Details
-	38, // 13: signet.v1.DeactivateOrganizationResponse.details:type_name -> signet.v1.Details
-	38, // 14: signet.v1.ReactivateOrganizationResponse.details:type_name -> signet.v1.Details
-	38, // 15: signet.v1.RemoveOrganizationResponse.details:type_name -> signet.v1.Details
-	39, // 16: signet.v1.Domain.routed_at:type_name -> google.protobuf.Timestamp
-	20, // 17: signet.v1.ListDomainsResponse.domains:type_name -> signet.v1.Domain
-	38, // 18: signet.v1.ListDomainsResponse.details:type_name -> signet.v1.Details
-	38, // 19: signet.v1.AddDomainResponse.details:type_name -> signet.v1.Details
-	20, // 20: signet.v1.AddDomainResponse.domain:type_name -> signet.v1.Domain
-	38, // 21: signet.v1.VerifyDomainResponse.details:type_name -> signet.v1.Details
-	38, // 22: signet.v1.SetDomainRoutingResponse.details:type_name -> signet.v1.Details
-	38, // 23: signet.v1.SetPrimaryDomainResponse.details:type_name -> signet.v1.Details
-	38, // 24: signet.v1.RemoveDomainResponse.details:type_name -> signet.v1.Details
-	35, // 25: signet.v1.SetupOrganizationRequest.Human.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
-	36, // 26: signet.v1.SetupOrganizationRequest.Human.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
-	37, // 27: signet.v1.SetupOrganizationRequest.Human.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
-	40, // 28: signet.v1.SetupOrganizationRequest.Human.Profile.gender:type_name -> signet.v1.Gender
+	40, // 12: signet.v1.UpdateOrganizationResponse.details:type_name -> signet.v1.Details
+	40, // 13: signet.v1.DeactivateOrganizationResponse.details:type_name -> signet.v1.Details
+	40, // 14: signet.v1.ReactivateOrganizationResponse.details:type_name -> signet.v1.Details
+	40, // 15: signet.v1.RemoveOrganizationResponse.details:type_name -> signet.v1.Details
+	41, // 16: signet.v1.Domain.routed_at:type_name -> google.protobuf.Timestamp
+	22, // 17: signet.v1.ListDomainsResponse.domains:type_name -> signet.v1.Domain
+	40, // 18: signet.v1.ListDomainsResponse.details:type_name -> signet.v1.Details
+	40, // 19: signet.v1.AddDomainResponse.details:type_name -> signet.v1.Details
+	22, // 20: signet.v1.AddDomainResponse.domain:type_name -> signet.v1.Domain
+	40, // 21: signet.v1.VerifyDomainResponse.details:type_name -> signet.v1.Details
+	40, // 22: signet.v1.SetDomainRoutingResponse.details:type_name -> signet.v1.Details
+	40, // 23: signet.v1.SetPrimaryDomainResponse.details:type_name -> signet.v1.Details
+	40, // 24: signet.v1.RemoveDomainResponse.details:type_name -> signet.v1.Details
+	37, // 25: signet.v1.SetupOrganizationRequest.Human.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
+	38, // 26: signet.v1.SetupOrganizationRequest.Human.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
+	39, // 27: signet.v1.SetupOrganizationRequest.Human.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
+	42, // 28: signet.v1.SetupOrganizationRequest.Human.Profile.gender:type_name -> signet.v1.Gender
 	2,  // 29: signet.v1.OrganizationService.SetupOrganization:input_type -> signet.v1.SetupOrganizationRequest
 	4,  // 30: signet.v1.OrganizationService.SetupInvitedOrganization:input_type -> signet.v1.SetupInvitedOrganizationRequest
 	6,  // 31: signet.v1.OrganizationService.GetOrganization:input_type -> signet.v1.GetOrganizationRequest
-	8,  // 32: signet.v1.OrganizationService.GetMyOrganization:input_type -> signet.v1.GetMyOrganizationRequest
-	10, // 33: signet.v1.OrganizationService.ListOrganizations:input_type -> signet.v1.ListOrganizationsRequest
-	12, // 34: signet.v1.OrganizationService.UpdateOrganization:input_type -> signet.v1.UpdateOrganizationRequest
-	14, // 35: signet.v1.OrganizationService.DeactivateOrganization:input_type -> signet.v1.DeactivateOrganizationRequest
-	16, // 36: signet.v1.OrganizationService.ReactivateOrganization:input_type -> signet.v1.ReactivateOrganizationRequest
-	18, // 37: signet.v1.OrganizationService.RemoveOrganization:input_type -> signet.v1.RemoveOrganizationRequest
-	21, // 38: signet.v1.OrganizationService.ListDomains:input_type -> signet.v1.ListDomainsRequest
-	23, // 39: signet.v1.OrganizationService.AddDomain:input_type -> signet.v1.AddDomainRequest
-	25, // 40: signet.v1.OrganizationService.VerifyDomain:input_type -> signet.v1.VerifyDomainRequest
-	29, // 41: signet.v1.OrganizationService.SetPrimaryDomain:input_type -> signet.v1.SetPrimaryDomainRequest
-	27, // 42: signet.v1.OrganizationService.SetDomainRouting:input_type -> signet.v1.SetDomainRoutingRequest
-	31, // 43: signet.v1.OrganizationService.RemoveDomain:input_type -> signet.v1.RemoveDomainRequest
-	3,  // 44: signet.v1.OrganizationService.SetupOrganization:output_type -> signet.v1.SetupOrganizationResponse
-	5,  // 45: signet.v1.OrganizationService.SetupInvitedOrganization:output_type -> signet.v1.SetupInvitedOrganizationResponse
-	7,  // 46: signet.v1.OrganizationService.GetOrganization:output_type -> signet.v1.GetOrganizationResponse
-	9,  // 47: signet.v1.OrganizationService.GetMyOrganization:output_type -> signet.v1.GetMyOrganizationResponse
-	11, // 48: signet.v1.OrganizationService.ListOrganizations:output_type -> signet.v1.ListOrganizationsResponse
-	13, // 49: signet.v1.OrganizationService.UpdateOrganization:output_type -> signet.v1.UpdateOrganizationResponse
-	15, // 50: signet.v1.OrganizationService.DeactivateOrganization:output_type -> signet.v1.DeactivateOrganizationResponse
-	17, // 51: signet.v1.OrganizationService.ReactivateOrganization:output_type -> signet.v1.ReactivateOrganizationResponse
-	19, // 52: signet.v1.OrganizationService.RemoveOrganization:output_type -> signet.v1.RemoveOrganizationResponse
-	22, // 53: signet.v1.OrganizationService.ListDomains:output_type -> signet.v1.ListDomainsResponse
-	24, // 54: signet.v1.OrganizationService.AddDomain:output_type -> signet.v1.AddDomainResponse
-	26, // 55: signet.v1.OrganizationService.VerifyDomain:output_type -> signet.v1.VerifyDomainResponse
-	30, // 56: signet.v1.OrganizationService.SetPrimaryDomain:output_type -> signet.v1.SetPrimaryDomainResponse
-	28, // 57: signet.v1.OrganizationService.SetDomainRouting:output_type -> signet.v1.SetDomainRoutingResponse
-	32, // 58: signet.v1.OrganizationService.RemoveDomain:output_type -> signet.v1.RemoveDomainResponse
-	44, // [44:59] is the sub-list for method output_type
-	29, // [29:44] is the sub-list for method input_type
+	8,  // 32: signet.v1.OrganizationService.CountObjects:input_type -> signet.v1.CountObjectsRequest
+	10, // 33: signet.v1.OrganizationService.GetMyOrganization:input_type -> signet.v1.GetMyOrganizationRequest
+	12, // 34: signet.v1.OrganizationService.ListOrganizations:input_type -> signet.v1.ListOrganizationsRequest
+	14, // 35: signet.v1.OrganizationService.UpdateOrganization:input_type -> signet.v1.UpdateOrganizationRequest
+	16, // 36: signet.v1.OrganizationService.DeactivateOrganization:input_type -> signet.v1.DeactivateOrganizationRequest
+	18, // 37: signet.v1.OrganizationService.ReactivateOrganization:input_type -> signet.v1.ReactivateOrganizationRequest
+	20, // 38: signet.v1.OrganizationService.RemoveOrganization:input_type -> signet.v1.RemoveOrganizationRequest
+	23, // 39: signet.v1.OrganizationService.ListDomains:input_type -> signet.v1.ListDomainsRequest
+	25, // 40: signet.v1.OrganizationService.AddDomain:input_type -> signet.v1.AddDomainRequest
+	27, // 41: signet.v1.OrganizationService.VerifyDomain:input_type -> signet.v1.VerifyDomainRequest
+	31, // 42: signet.v1.OrganizationService.SetPrimaryDomain:input_type -> signet.v1.SetPrimaryDomainRequest
+	29, // 43: signet.v1.OrganizationService.SetDomainRouting:input_type -> signet.v1.SetDomainRoutingRequest
+	33, // 44: signet.v1.OrganizationService.RemoveDomain:input_type -> signet.v1.RemoveDomainRequest
+	3,  // 45: signet.v1.OrganizationService.SetupOrganization:output_type -> signet.v1.SetupOrganizationResponse
+	5,  // 46: signet.v1.OrganizationService.SetupInvitedOrganization:output_type -> signet.v1.SetupInvitedOrganizationResponse
+	7,  // 47: signet.v1.OrganizationService.GetOrganization:output_type -> signet.v1.GetOrganizationResponse
+	9,  // 48: signet.v1.OrganizationService.CountObjects:output_type -> signet.v1.CountObjectsResponse
+	11, // 49: signet.v1.OrganizationService.GetMyOrganization:output_type -> signet.v1.GetMyOrganizationResponse
+	13, // 50: signet.v1.OrganizationService.ListOrganizations:output_type -> signet.v1.ListOrganizationsResponse
+	15, // 51: signet.v1.OrganizationService.UpdateOrganization:output_type -> signet.v1.UpdateOrganizationResponse
+	17, // 52: signet.v1.OrganizationService.DeactivateOrganization:output_type -> signet.v1.DeactivateOrganizationResponse
+	19, // 53: signet.v1.OrganizationService.ReactivateOrganization:output_type -> signet.v1.ReactivateOrganizationResponse
+	21, // 54: signet.v1.OrganizationService.RemoveOrganization:output_type -> signet.v1.RemoveOrganizationResponse
+	24, // 55: signet.v1.OrganizationService.ListDomains:output_type -> signet.v1.ListDomainsResponse
+	26, // 56: signet.v1.OrganizationService.AddDomain:output_type -> signet.v1.AddDomainResponse
+	28, // 57: signet.v1.OrganizationService.VerifyDomain:output_type -> signet.v1.VerifyDomainResponse
+	32, // 58: signet.v1.OrganizationService.SetPrimaryDomain:output_type -> signet.v1.SetPrimaryDomainResponse
+	30, // 59: signet.v1.OrganizationService.SetDomainRouting:output_type -> signet.v1.SetDomainRoutingResponse
+	34, // 60: signet.v1.OrganizationService.RemoveDomain:output_type -> signet.v1.RemoveDomainResponse
+	45, // [45:61] is the sub-list for method output_type
+	29, // [29:45] is the sub-list for method input_type
 	29, // [29:29] is the sub-list for extension type_name
 	29, // [29:29] is the sub-list for extension extendee
 	0,  // [0:29] is the sub-list for field type_name
@@ -2576,13 +2736,14 @@ func file_signet_v1_organization_proto_init() {
 	}
 	file_signet_v1_details_proto_init()
 	file_signet_v1_options_proto_init()
+	file_signet_v1_organization_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_organization_proto_rawDesc), len(file_signet_v1_organization_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   37,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

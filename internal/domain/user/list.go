@@ -48,3 +48,8 @@ func (f Filter) prefix() (column, key string) {
 	}
 	return "", ""
 }
+
+// Services is what to count for the service users of an organization.
+func Services() event.Counted {
+	return event.Counted{Kind: Kind.Name(), Column: byType, Value: string(IsService)}
+}

@@ -48,6 +48,16 @@ func Where(columnsAndValues ...string) map[string]string {
 	return where
 }
 
+// Counted is what to count: the objects of a kind in an organization that are not removed, or a part of them.
+type Counted struct {
+	Kind Kind
+	Org  string
+
+	// Column and Value choose the objects with this value in a lookup column, if Column is not empty. There must be an
+	// index of them alone, and none of them may be removed.
+	Column, Value string
+}
+
 // Cursor says where a list goes on: behind the object with this value of the column By, and this identifier.
 type Cursor struct {
 	Value string

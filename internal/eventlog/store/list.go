@@ -61,6 +61,26 @@ func (s *Store) List(ctx context.Context, q event.Query) (event.Page, error) {
 	return page, nil
 }
 
+// Count implements event.Reader. One statement sees one moment.
+func (s *Store) Count(ctx context.Context, all []event.Counted) ([]int64, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	text, args, err := listing.CountObjectsText(s.byName, all)
+	if err != nil {
+		return nil, err
+	}
+	counts := make([]int64, len(all))
+	err = s.engine.Query(ctx, text, args, func(scan engine.Scanner) error {
+		dest := make([]any, len(counts))
+		for i := range counts {
+			dest[i] = &counts[i]
+		}
+		return scan(dest...)
+	})
+	return counts, engine.Away(ctx, err)
+}
+
 // maxKept is the size of the largest page of a list whose objects are kept in memory. A client that reads all objects,
 // a thousand at a time, would only push out what others need.
 const maxKept = 100

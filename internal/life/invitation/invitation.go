@@ -503,6 +503,23 @@ func (i *Invitation) StateAt(now time.Time) State {
 	return i.State
 }
 
+// Open is what to count for the invitations of an organization that wait for an answer. Over is to be taken from it.
+func Open() event.Counted {
+	return event.Counted{Kind: Kind.Name(), Column: event.State, Value: string(Pending)}
+}
+
+// Over counts the invitations of an organization that have expired and are pending until somebody sweeps.
+func Over(ctx context.Context, r event.Reader, org string, now time.Time) (n int64, err error) {
+	err = due(ctx, r, now, func(_ event.RowKey, id string) error {
+		i, err := Kind.Read(ctx, r, id)
+		if i != nil && i.Org == org && i.Data.State == Pending && i.Data.StateAt(now) == Expired {
+			n++
+		}
+		return err
+	})
+	return n, err
+}
+
 // Resend makes a new link, which ends the one before, and counts as long as that one unless life says otherwise. The
 // caller answers for the invitation from then on. Support only has it mailed once more: who answered for it still does.
 // Errors: as for Create; ErrNotFound; ErrNotPending; user.ErrDeliveryNotConfigured; Aborted when match does not hold.

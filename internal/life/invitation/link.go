@@ -229,30 +229,42 @@ func sweepRow(expires int64, id string) event.RowKey {
 // sweepPage is how many are looked at together.
 const sweepPage = 100
 
-// Sweep ends the invitations that nobody has accepted in time. Several nodes may do so at once: what has ended already
-// is skipped.
-func (s Invitations) Sweep(ctx context.Context, now time.Time) error {
-	var failures error
+// due gives the invitations of all organizations that nobody has accepted in time, with the rows by which they are
+// found, until f fails.
+func due(ctx context.Context, r event.Reader, now time.Time, f func(row event.RowKey, id string) error) error {
 	for after := ""; ; {
-		rows, err := s.Store.RowsOf(ctx, event.Deliveries, sweepPrefix, after, sweepPage)
+		rows, err := r.RowsOf(ctx, event.Deliveries, sweepPrefix, after, sweepPage)
 		if err != nil {
-			return errors.Join(failures, err)
+			return err
 		}
 		for _, row := range rows {
 			at, id, _ := strings.Cut(strings.TrimPrefix(row.Key, sweepPrefix), "/")
 			expires, err := strconv.ParseInt(at, 10, 64)
 			if err == nil && expires > event.Micros(now) {
-				return failures // the others come later
+				return nil // the others come later
 			}
-			if err := s.expire(ctx, id, row.RowKey); err != nil {
-				failures = errors.Join(failures, fmt.Errorf("invitation %s: %w", id, err))
+			if err := f(row.RowKey, id); err != nil {
+				return err
 			}
 			after = row.Key
 		}
 		if len(rows) < sweepPage {
-			return failures
+			return nil
 		}
 	}
+}
+
+// Sweep ends the invitations that nobody has accepted in time. Several nodes may do so at once: what has ended already
+// is skipped.
+func (s Invitations) Sweep(ctx context.Context, now time.Time) error {
+	var failures error
+	err := due(ctx, s.Store, now, func(row event.RowKey, id string) error {
+		if err := s.expire(ctx, id, row); err != nil {
+			failures = errors.Join(failures, fmt.Errorf("invitation %s: %w", id, err))
+		}
+		return nil
+	})
+	return errors.Join(failures, err)
 }
 
 func (s Invitations) expire(ctx context.Context, id string, row event.RowKey) error {

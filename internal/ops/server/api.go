@@ -8,6 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/journal"
 	"github.com/signet-idm/signet/internal/domain/org"
+	"github.com/signet-idm/signet/internal/life/counts"
 	"github.com/signet-idm/signet/internal/life/mail"
 	"github.com/signet-idm/signet/internal/oauth/oidc"
 	"github.com/signet-idm/signet/internal/transport/rpc"
@@ -51,7 +52,8 @@ func services(b *base, a *areas) []rpc.Service {
 		{Name: "signet.v1.UserService", Impl: api.Users{Store: st, Hasher: a.limits.hasher, Sessions: a.sessions,
 			Master: master, Clock: clock, Mail: withMail, Deliver: a.mails.deliver}},
 		{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: a.setup, Invitations: a.invitations,
-			Master: master, Clock: clock, Cleaner: a.cleaner, Resolver: sharedResolver{b.config.Resolver, a.outgoing.calls}}},
+			Master: master, Clock: clock, Cleaner: a.cleaner, Resolver: sharedResolver{b.config.Resolver, a.outgoing.calls},
+			Counts: counts.New(st, clock)}},
 		{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: st, Master: master, Clock: clock,
 			Checker: a.federation}},
 		{Name: "signet.v1.SessionService",

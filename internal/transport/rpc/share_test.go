@@ -179,6 +179,7 @@ func TestOperationsThatWriteManySaySo(t *testing.T) {
 		"signet.v1.WebhookService.RemoveWebhook":           signetv1.Cost_COST_WRITES_MANY,
 		"signet.v1.NameService.LookUpNames":                signetv1.Cost_COST_READS_MANY,
 		"signet.v1.OrganizationService.RemoveDomain":       signetv1.Cost_COST_READS_MANY,
+		"signet.v1.OrganizationService.CountObjects":       signetv1.Cost_COST_READS_MANY,
 		"signet.v1.GroupService.AddGroupMember":            signetv1.Cost_COST_UNSPECIFIED,
 		"signet.v1.UserService.UpdateMyProfile":            signetv1.Cost_COST_UNSPECIFIED,
 		"signet.v1.UserService.SearchUsers":                signetv1.Cost_COST_SEARCHES,

@@ -42,6 +42,9 @@ const (
 	// OrganizationServiceGetOrganizationProcedure is the fully-qualified name of the
 	// OrganizationService's GetOrganization RPC.
 	OrganizationServiceGetOrganizationProcedure = "/signet.v1.OrganizationService/GetOrganization"
+	// OrganizationServiceCountObjectsProcedure is the fully-qualified name of the OrganizationService's
+	// CountObjects RPC.
+	OrganizationServiceCountObjectsProcedure = "/signet.v1.OrganizationService/CountObjects"
 	// OrganizationServiceGetMyOrganizationProcedure is the fully-qualified name of the
 	// OrganizationService's GetMyOrganization RPC.
 	OrganizationServiceGetMyOrganizationProcedure = "/signet.v1.OrganizationService/GetMyOrganization"
@@ -106,6 +109,13 @@ type OrganizationServiceClient interface {
 	//
 	// Returns the organization named in the path.
 	GetOrganization(context.Context, *v1.GetOrganizationRequest) (*v1.GetOrganizationResponse, error)
+	// Count the objects of an organization
+	//
+	// Returns how many users, applications, groups, identity providers and open
+	// invitations an organization has: those that the caller may list. Removed ones
+	// do not count. The numbers are exact; from 10,000 objects on, they can be up to
+	// 10 seconds old.
+	CountObjects(context.Context, *v1.CountObjectsRequest) (*v1.CountObjectsResponse, error)
 	// Get my organization
 	//
 	// Returns the organization the caller belongs to.
@@ -209,6 +219,12 @@ func NewOrganizationServiceClient(httpClient connect.HTTPClient, baseURL string,
 			connect.WithSchema(organizationServiceMethods.ByName("GetOrganization")),
 			connect.WithClientOptions(opts...),
 		),
+		countObjects: connect.NewClient[v1.CountObjectsRequest, v1.CountObjectsResponse](
+			httpClient,
+			baseURL+OrganizationServiceCountObjectsProcedure,
+			connect.WithSchema(organizationServiceMethods.ByName("CountObjects")),
+			connect.WithClientOptions(opts...),
+		),
 		getMyOrganization: connect.NewClient[v1.GetMyOrganizationRequest, v1.GetMyOrganizationResponse](
 			httpClient,
 			baseURL+OrganizationServiceGetMyOrganizationProcedure,
@@ -289,6 +305,7 @@ type organizationServiceClient struct {
 	setupOrganization        *connect.Client[v1.SetupOrganizationRequest, v1.SetupOrganizationResponse]
 	setupInvitedOrganization *connect.Client[v1.SetupInvitedOrganizationRequest, v1.SetupInvitedOrganizationResponse]
 	getOrganization          *connect.Client[v1.GetOrganizationRequest, v1.GetOrganizationResponse]
+	countObjects             *connect.Client[v1.CountObjectsRequest, v1.CountObjectsResponse]
 	getMyOrganization        *connect.Client[v1.GetMyOrganizationRequest, v1.GetMyOrganizationResponse]
 	listOrganizations        *connect.Client[v1.ListOrganizationsRequest, v1.ListOrganizationsResponse]
 	updateOrganization       *connect.Client[v1.UpdateOrganizationRequest, v1.UpdateOrganizationResponse]
@@ -324,6 +341,15 @@ func (c *organizationServiceClient) SetupInvitedOrganization(ctx context.Context
 // GetOrganization calls signet.v1.OrganizationService.GetOrganization.
 func (c *organizationServiceClient) GetOrganization(ctx context.Context, req *v1.GetOrganizationRequest) (*v1.GetOrganizationResponse, error) {
 	response, err := c.getOrganization.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// CountObjects calls signet.v1.OrganizationService.CountObjects.
+func (c *organizationServiceClient) CountObjects(ctx context.Context, req *v1.CountObjectsRequest) (*v1.CountObjectsResponse, error) {
+	response, err := c.countObjects.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -464,6 +490,13 @@ type OrganizationServiceHandler interface {
 	//
 	// Returns the organization named in the path.
 	GetOrganization(context.Context, *v1.GetOrganizationRequest) (*v1.GetOrganizationResponse, error)
+	// Count the objects of an organization
+	//
+	// Returns how many users, applications, groups, identity providers and open
+	// invitations an organization has: those that the caller may list. Removed ones
+	// do not count. The numbers are exact; from 10,000 objects on, they can be up to
+	// 10 seconds old.
+	CountObjects(context.Context, *v1.CountObjectsRequest) (*v1.CountObjectsResponse, error)
 	// Get my organization
 	//
 	// Returns the organization the caller belongs to.
@@ -563,6 +596,12 @@ func NewOrganizationServiceHandler(svc OrganizationServiceHandler, opts ...conne
 		connect.WithSchema(organizationServiceMethods.ByName("GetOrganization")),
 		connect.WithHandlerOptions(opts...),
 	)
+	organizationServiceCountObjectsHandler := connect.NewUnaryHandlerSimple(
+		OrganizationServiceCountObjectsProcedure,
+		svc.CountObjects,
+		connect.WithSchema(organizationServiceMethods.ByName("CountObjects")),
+		connect.WithHandlerOptions(opts...),
+	)
 	organizationServiceGetMyOrganizationHandler := connect.NewUnaryHandlerSimple(
 		OrganizationServiceGetMyOrganizationProcedure,
 		svc.GetMyOrganization,
@@ -643,6 +682,8 @@ func NewOrganizationServiceHandler(svc OrganizationServiceHandler, opts ...conne
 			organizationServiceSetupInvitedOrganizationHandler.ServeHTTP(w, r)
 		case OrganizationServiceGetOrganizationProcedure:
 			organizationServiceGetOrganizationHandler.ServeHTTP(w, r)
+		case OrganizationServiceCountObjectsProcedure:
+			organizationServiceCountObjectsHandler.ServeHTTP(w, r)
 		case OrganizationServiceGetMyOrganizationProcedure:
 			organizationServiceGetMyOrganizationHandler.ServeHTTP(w, r)
 		case OrganizationServiceListOrganizationsProcedure:
@@ -686,6 +727,10 @@ func (UnimplementedOrganizationServiceHandler) SetupInvitedOrganization(context.
 
 func (UnimplementedOrganizationServiceHandler) GetOrganization(context.Context, *v1.GetOrganizationRequest) (*v1.GetOrganizationResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.GetOrganization is not implemented"))
+}
+
+func (UnimplementedOrganizationServiceHandler) CountObjects(context.Context, *v1.CountObjectsRequest) (*v1.CountObjectsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.CountObjects is not implemented"))
 }
 
 func (UnimplementedOrganizationServiceHandler) GetMyOrganization(context.Context, *v1.GetMyOrganizationRequest) (*v1.GetMyOrganizationResponse, error) {

@@ -19,6 +19,7 @@ var listChecks = []check{
 	{name: "a name longer than its column is found by what is left of it", test: listLongNames},
 	{name: "a list has what belongs to one organization", test: listOrganizations},
 	{name: "what is removed is in no list", test: listRemoved},
+	{name: "what is counted is what is there", test: counting},
 	{name: "a list stays whole while objects come and go", test: listMoving},
 	{name: "conditions choose among objects", test: listWhere},
 	{name: "a page looks at a bounded number of objects", test: listBounded},
@@ -422,5 +423,42 @@ func listFromBefore(t *testing.T, e *env) {
 		if err := n.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// counting counts all objects of an organization, and a part of them.
+func counting(t *testing.T, e *env) {
+	n := e.open(t)
+	all := event.Counted{Kind: "user", Org: "org_1"}
+	part := event.Counted{Kind: "user", Org: "org_1", Column: "type", Value: "counted"}
+	want := func(counts ...int64) {
+		t.Helper()
+		got, err := n.Count(t.Context(), []event.Counted{all, {Kind: "user", Org: "org_2"}, part})
+		if err != nil || !slices.Equal(got, counts) {
+			t.Errorf("got %d, want %d, %v", got, counts, err)
+		}
+	}
+	want(0, 0, 0)
+	for i := range 9 {
+		must(t, n, addUserTo(fmt.Sprint("org_", 1+i%3/2), fmt.Sprint("usr_", i), fmt.Sprint("name", i)))
+	}
+	want(6, 3, 0)
+	must(t, n, count("usr_0"))
+	must(t, n, count("usr_1"))
+	must(t, n, count("usr_2")) // of another organization
+	want(6, 3, 2)
+	must(t, n, remove("usr_3"))
+	want(5, 3, 2)
+	must(t, n, remove("usr_2"))
+	want(5, 2, 2)
+	for _, wrong := range []event.Counted{{Kind: "nothing"}, {Kind: "sign_in"},
+		{Kind: "user", Column: "nothing", Value: "x"}, {Kind: "user", Column: "type"},
+		{Kind: "user", Column: "type", Value: "a' OR 'a' = 'a"}} {
+		if got, err := n.Count(t.Context(), []event.Counted{wrong}); err == nil {
+			t.Errorf("%+v: %d", wrong, got)
+		}
+	}
+	if got, err := n.Count(t.Context(), nil); len(got) != 0 || err != nil {
+		t.Errorf("nothing: %d, %v", got, err)
 	}
 }

@@ -113,6 +113,7 @@ export const operations = {
   'MetadataService/SetUserMetadata': {"permission":"metadata.write","scope":"context","updates":true,"http":"PUT","path":"/v1/users/{user_id}/metadata"},
   'NameService/LookUpNames': {"permission":"authenticated","scope":"self","http":"GET","path":"/v1/names"},
   'OrganizationService/AddDomain': {"permission":"domain.write","scope":"path","updates":true,"http":"POST","path":"/v1/orgs/{org_id}/domains"},
+  'OrganizationService/CountObjects': {"permission":"user.read","narrower":["app.read","group.read","idp.read","invitation.read","user.support"],"scope":"path","http":"GET","path":"/v1/orgs/{org_id}/counts"},
   'OrganizationService/DeactivateOrganization': {"permission":"org.write","scope":"path","updates":true,"http":"POST","path":"/v1/orgs/{org_id}/_deactivate"},
   'OrganizationService/GetMyOrganization': {"permission":"authenticated","scope":"self","http":"GET","path":"/v1/orgs/me"},
   'OrganizationService/GetOrganization': {"permission":"org.read","scope":"path","http":"GET","path":"/v1/orgs/{org_id}"},

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signet/v1/organization.proto.
  */
 export const file_signet_v1_organization: GenFile = /*@__PURE__*/
-  fileDesc("ChxzaWduZXQvdjEvb3JnYW5pemF0aW9uLnByb3RvEglzaWduZXQudjEi3QEKDE9yZ2FuaXphdGlvbhIOCgZvcmdfaWQYASABKAkSIwoHZGV0YWlscxgCIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEiwKBXN0YXRlGAMgASgOMh0uc2lnbmV0LnYxLk9yZ2FuaXphdGlvbi5TdGF0ZRIMCgRuYW1lGAQgASgJEhYKDnByaW1hcnlfZG9tYWluGAUgASgJIkQKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEAoMU1RBVEVfQUNUSVZFEAESEgoOU1RBVEVfSU5BQ1RJVkUQAiKyBQoYU2V0dXBPcmdhbml6YXRpb25SZXF1ZXN0EjQKA29yZxgBIAEoCzInLnNpZ25ldC52MS5TZXR1cE9yZ2FuaXphdGlvblJlcXVlc3QuT3JnEjgKBWh1bWFuGAIgASgLMikuc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbhINCgVyb2xlcxgDIAMoCRojCgNPcmcSDAoEbmFtZRgBIAEoCRIOCgZkb21haW4YAiABKAka8QMKBUh1bWFuEhEKCXVzZXJfbmFtZRgBIAEoCRJCCgdwcm9maWxlGAIgASgLMjEuc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbi5Qcm9maWxlEj4KBWVtYWlsGAMgASgLMi8uc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbi5FbWFpbBI+CgVwaG9uZRgEIAEoCzIvLnNpZ25ldC52MS5TZXR1cE9yZ2FuaXphdGlvblJlcXVlc3QuSHVtYW4uUGhvbmUSEAoIcGFzc3dvcmQYBSABKAkamAEKB1Byb2ZpbGUSEgoKZmlyc3RfbmFtZRgBIAEoCRIRCglsYXN0X25hbWUYAiABKAkSEQoJbmlja19uYW1lGAMgASgJEhQKDGRpc3BsYXlfbmFtZRgEIAEoCRIaChJwcmVmZXJyZWRfbGFuZ3VhZ2UYBSABKAkSIQoGZ2VuZGVyGAYgASgOMhEuc2lnbmV0LnYxLkdlbmRlchoxCgVFbWFpbBINCgVlbWFpbBgBIAEoCRIZChFpc19lbWFpbF92ZXJpZmllZBgCIAEoCBoxCgVQaG9uZRINCgVwaG9uZRgBIAEoCRIZChFpc19waG9uZV92ZXJpZmllZBgCIAEoCCJhChlTZXR1cE9yZ2FuaXphdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIOCgZvcmdfaWQYAiABKAkSDwoHdXNlcl9pZBgDIAEoCSKSAQofU2V0dXBJbnZpdGVkT3JnYW5pemF0aW9uUmVxdWVzdBI0CgNvcmcYASABKAsyJy5zaWduZXQudjEuU2V0dXBPcmdhbml6YXRpb25SZXF1ZXN0Lk9yZxINCgVlbWFpbBgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRIYChBsaWZldGltZV9zZWNvbmRzGAQgASgDIrEBCiBTZXR1cEludml0ZWRPcmdhbml6YXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSDgoGb3JnX2lkGAIgASgJEhUKDWludml0YXRpb25faWQYAyABKAkSMwoPZXhwaXJhdGlvbl9kYXRlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRsaW5rGAUgASgJIigKFkdldE9yZ2FuaXphdGlvblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJIj8KF0dldE9yZ2FuaXphdGlvblJlc3BvbnNlEiQKA29yZxgBIAEoCzIXLnNpZ25ldC52MS5Pcmdhbml6YXRpb24iGgoYR2V0TXlPcmdhbml6YXRpb25SZXF1ZXN0IkEKGUdldE15T3JnYW5pemF0aW9uUmVzcG9uc2USJAoDb3JnGAEgASgLMhcuc2lnbmV0LnYxLk9yZ2FuaXphdGlvbiKNAQoYTGlzdE9yZ2FuaXphdGlvbnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEgwKBG5hbWUYAyABKAkSDgoGZG9tYWluGAQgASgJEiwKBXN0YXRlGAUgASgOMh0uc2lnbmV0LnYxLk9yZ2FuaXphdGlvbi5TdGF0ZSJbChlMaXN0T3JnYW5pemF0aW9uc1Jlc3BvbnNlEiUKBG9yZ3MYASADKAsyFy5zaWduZXQudjEuT3JnYW5pemF0aW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSI5ChlVcGRhdGVPcmdhbml6YXRpb25SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIMCgRuYW1lGAIgASgJIkEKGlVwZGF0ZU9yZ2FuaXphdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyIvCh1EZWFjdGl2YXRlT3JnYW5pemF0aW9uUmVxdWVzdBIOCgZvcmdfaWQYASABKAkiRQoeRGVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyIvCh1SZWFjdGl2YXRlT3JnYW5pemF0aW9uUmVxdWVzdBIOCgZvcmdfaWQYASABKAkiRQoeUmVhY3RpdmF0ZU9yZ2FuaXphdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyIrChlSZW1vdmVPcmdhbml6YXRpb25SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCSJBChpSZW1vdmVPcmdhbml6YXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMi4AEKBkRvbWFpbhIOCgZkb21haW4YASABKAkSEwoLaXNfdmVyaWZpZWQYAiABKAgSEgoKaXNfcHJpbWFyeRgDIAEoCBIZChF2ZXJpZmljYXRpb25fbmFtZRgEIAEoCRIaChJ2ZXJpZmljYXRpb25fdmFsdWUYBSABKAkSEQoJaXNfcHJvdmVuGAYgASgIEhEKCWlzX3JvdXRlZBgHIAEoCBIRCglyb3V0ZWRfYnkYCCABKAkSLQoJcm91dGVkX2F0GAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIkChJMaXN0RG9tYWluc1JlcXVlc3QSDgoGb3JnX2lkGAEgASgJIl4KE0xpc3REb21haW5zUmVzcG9uc2USIgoHZG9tYWlucxgBIAMoCzIRLnNpZ25ldC52MS5Eb21haW4SIwoHZGV0YWlscxgCIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIkcKEEFkZERvbWFpblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJEg4KBmRvbWFpbhgCIAEoCRITCgtpc192ZXJpZmllZBgDIAEoCCJbChFBZGREb21haW5SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSIQoGZG9tYWluGAIgASgLMhEuc2lnbmV0LnYxLkRvbWFpbiI1ChNWZXJpZnlEb21haW5SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIOCgZkb21haW4YAiABKAkiOwoUVmVyaWZ5RG9tYWluUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIkwKF1NldERvbWFpblJvdXRpbmdSZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCRIOCgZkb21haW4YAiABKAkSEQoJaXNfcm91dGVkGAMgASgIIj8KGFNldERvbWFpblJvdXRpbmdSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiOQoXU2V0UHJpbWFyeURvbWFpblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJEg4KBmRvbWFpbhgCIAEoCSI/ChhTZXRQcmltYXJ5RG9tYWluUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIjUKE1JlbW92ZURvbWFpblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJEg4KBmRvbWFpbhgCIAEoCSJoChRSZW1vdmVEb21haW5SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSFgoOYWZmZWN0ZWRfdXNlcnMYAiABKAUSEwoLbG9naW5fbmFtZXMYAyADKAkymgsKE09yZ2FuaXphdGlvblNlcnZpY2USXgoRU2V0dXBPcmdhbml6YXRpb24SIy5zaWduZXQudjEuU2V0dXBPcmdhbml6YXRpb25SZXF1ZXN0GiQuc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVzcG9uc2UScwoYU2V0dXBJbnZpdGVkT3JnYW5pemF0aW9uEiouc2lnbmV0LnYxLlNldHVwSW52aXRlZE9yZ2FuaXphdGlvblJlcXVlc3QaKy5zaWduZXQudjEuU2V0dXBJbnZpdGVkT3JnYW5pemF0aW9uUmVzcG9uc2USWAoPR2V0T3JnYW5pemF0aW9uEiEuc2lnbmV0LnYxLkdldE9yZ2FuaXphdGlvblJlcXVlc3QaIi5zaWduZXQudjEuR2V0T3JnYW5pemF0aW9uUmVzcG9uc2USXgoRR2V0TXlPcmdhbml6YXRpb24SIy5zaWduZXQudjEuR2V0TXlPcmdhbml6YXRpb25SZXF1ZXN0GiQuc2lnbmV0LnYxLkdldE15T3JnYW5pemF0aW9uUmVzcG9uc2USXgoRTGlzdE9yZ2FuaXphdGlvbnMSIy5zaWduZXQudjEuTGlzdE9yZ2FuaXphdGlvbnNSZXF1ZXN0GiQuc2lnbmV0LnYxLkxpc3RPcmdhbml6YXRpb25zUmVzcG9uc2USYQoSVXBkYXRlT3JnYW5pemF0aW9uEiQuc2lnbmV0LnYxLlVwZGF0ZU9yZ2FuaXphdGlvblJlcXVlc3QaJS5zaWduZXQudjEuVXBkYXRlT3JnYW5pemF0aW9uUmVzcG9uc2USbQoWRGVhY3RpdmF0ZU9yZ2FuaXphdGlvbhIoLnNpZ25ldC52MS5EZWFjdGl2YXRlT3JnYW5pemF0aW9uUmVxdWVzdBopLnNpZ25ldC52MS5EZWFjdGl2YXRlT3JnYW5pemF0aW9uUmVzcG9uc2USbQoWUmVhY3RpdmF0ZU9yZ2FuaXphdGlvbhIoLnNpZ25ldC52MS5SZWFjdGl2YXRlT3JnYW5pemF0aW9uUmVxdWVzdBopLnNpZ25ldC52MS5SZWFjdGl2YXRlT3JnYW5pemF0aW9uUmVzcG9uc2USYQoSUmVtb3ZlT3JnYW5pemF0aW9uEiQuc2lnbmV0LnYxLlJlbW92ZU9yZ2FuaXphdGlvblJlcXVlc3QaJS5zaWduZXQudjEuUmVtb3ZlT3JnYW5pemF0aW9uUmVzcG9uc2USTAoLTGlzdERvbWFpbnMSHS5zaWduZXQudjEuTGlzdERvbWFpbnNSZXF1ZXN0Gh4uc2lnbmV0LnYxLkxpc3REb21haW5zUmVzcG9uc2USRgoJQWRkRG9tYWluEhsuc2lnbmV0LnYxLkFkZERvbWFpblJlcXVlc3QaHC5zaWduZXQudjEuQWRkRG9tYWluUmVzcG9uc2USTwoMVmVyaWZ5RG9tYWluEh4uc2lnbmV0LnYxLlZlcmlmeURvbWFpblJlcXVlc3QaHy5zaWduZXQudjEuVmVyaWZ5RG9tYWluUmVzcG9uc2USWwoQU2V0UHJpbWFyeURvbWFpbhIiLnNpZ25ldC52MS5TZXRQcmltYXJ5RG9tYWluUmVxdWVzdBojLnNpZ25ldC52MS5TZXRQcmltYXJ5RG9tYWluUmVzcG9uc2USWwoQU2V0RG9tYWluUm91dGluZxIiLnNpZ25ldC52MS5TZXREb21haW5Sb3V0aW5nUmVxdWVzdBojLnNpZ25ldC52MS5TZXREb21haW5Sb3V0aW5nUmVzcG9uc2USTwoMUmVtb3ZlRG9tYWluEh4uc2lnbmV0LnYxLlJlbW92ZURvbWFpblJlcXVlc3QaHy5zaWduZXQudjEuUmVtb3ZlRG9tYWluUmVzcG9uc2VCNVozZ2l0aHViLmNvbS9zaWduZXQtaWRtL3NpZ25ldC9nZW4vc2lnbmV0L3YxO3NpZ25ldHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_signet_v1_details]);
+  fileDesc("ChxzaWduZXQvdjEvb3JnYW5pemF0aW9uLnByb3RvEglzaWduZXQudjEi3QEKDE9yZ2FuaXphdGlvbhIOCgZvcmdfaWQYASABKAkSIwoHZGV0YWlscxgCIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEiwKBXN0YXRlGAMgASgOMh0uc2lnbmV0LnYxLk9yZ2FuaXphdGlvbi5TdGF0ZRIMCgRuYW1lGAQgASgJEhYKDnByaW1hcnlfZG9tYWluGAUgASgJIkQKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEAoMU1RBVEVfQUNUSVZFEAESEgoOU1RBVEVfSU5BQ1RJVkUQAiKyBQoYU2V0dXBPcmdhbml6YXRpb25SZXF1ZXN0EjQKA29yZxgBIAEoCzInLnNpZ25ldC52MS5TZXR1cE9yZ2FuaXphdGlvblJlcXVlc3QuT3JnEjgKBWh1bWFuGAIgASgLMikuc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbhINCgVyb2xlcxgDIAMoCRojCgNPcmcSDAoEbmFtZRgBIAEoCRIOCgZkb21haW4YAiABKAka8QMKBUh1bWFuEhEKCXVzZXJfbmFtZRgBIAEoCRJCCgdwcm9maWxlGAIgASgLMjEuc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbi5Qcm9maWxlEj4KBWVtYWlsGAMgASgLMi8uc2lnbmV0LnYxLlNldHVwT3JnYW5pemF0aW9uUmVxdWVzdC5IdW1hbi5FbWFpbBI+CgVwaG9uZRgEIAEoCzIvLnNpZ25ldC52MS5TZXR1cE9yZ2FuaXphdGlvblJlcXVlc3QuSHVtYW4uUGhvbmUSEAoIcGFzc3dvcmQYBSABKAkamAEKB1Byb2ZpbGUSEgoKZmlyc3RfbmFtZRgBIAEoCRIRCglsYXN0X25hbWUYAiABKAkSEQoJbmlja19uYW1lGAMgASgJEhQKDGRpc3BsYXlfbmFtZRgEIAEoCRIaChJwcmVmZXJyZWRfbGFuZ3VhZ2UYBSABKAkSIQoGZ2VuZGVyGAYgASgOMhEuc2lnbmV0LnYxLkdlbmRlchoxCgVFbWFpbBINCgVlbWFpbBgBIAEoCRIZChFpc19lbWFpbF92ZXJpZmllZBgCIAEoCBoxCgVQaG9uZRINCgVwaG9uZRgBIAEoCRIZChFpc19waG9uZV92ZXJpZmllZBgCIAEoCCJhChlTZXR1cE9yZ2FuaXphdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIOCgZvcmdfaWQYAiABKAkSDwoHdXNlcl9pZBgDIAEoCSKSAQofU2V0dXBJbnZpdGVkT3JnYW5pemF0aW9uUmVxdWVzdBI0CgNvcmcYASABKAsyJy5zaWduZXQudjEuU2V0dXBPcmdhbml6YXRpb25SZXF1ZXN0Lk9yZxINCgVlbWFpbBgCIAEoCRIQCghsYW5ndWFnZRgDIAEoCRIYChBsaWZldGltZV9zZWNvbmRzGAQgASgDIrEBCiBTZXR1cEludml0ZWRPcmdhbml6YXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSDgoGb3JnX2lkGAIgASgJEhUKDWludml0YXRpb25faWQYAyABKAkSMwoPZXhwaXJhdGlvbl9kYXRlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRsaW5rGAUgASgJIigKFkdldE9yZ2FuaXphdGlvblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJIj8KF0dldE9yZ2FuaXphdGlvblJlc3BvbnNlEiQKA29yZxgBIAEoCzIXLnNpZ25ldC52MS5Pcmdhbml6YXRpb24iJQoTQ291bnRPYmplY3RzUmVxdWVzdBIOCgZvcmdfaWQYASABKAkinAIKFENvdW50T2JqZWN0c1Jlc3BvbnNlEhMKBnBlb3BsZRgBIAEoA0gAiAEBEhoKDXNlcnZpY2VfdXNlcnMYAiABKANIAYgBARIZCgxhcHBsaWNhdGlvbnMYAyABKANIAogBARITCgZncm91cHMYBCABKANIA4gBARIfChJpZGVudGl0eV9wcm92aWRlcnMYBSABKANIBIgBARIdChBvcGVuX2ludml0YXRpb25zGAYgASgDSAWIAQFCCQoHX3Blb3BsZUIQCg5fc2VydmljZV91c2Vyc0IPCg1fYXBwbGljYXRpb25zQgkKB19ncm91cHNCFQoTX2lkZW50aXR5X3Byb3ZpZGVyc0ITChFfb3Blbl9pbnZpdGF0aW9ucyIaChhHZXRNeU9yZ2FuaXphdGlvblJlcXVlc3QiQQoZR2V0TXlPcmdhbml6YXRpb25SZXNwb25zZRIkCgNvcmcYASABKAsyFy5zaWduZXQudjEuT3JnYW5pemF0aW9uIo0BChhMaXN0T3JnYW5pemF0aW9uc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSDAoEbmFtZRgDIAEoCRIOCgZkb21haW4YBCABKAkSLAoFc3RhdGUYBSABKA4yHS5zaWduZXQudjEuT3JnYW5pemF0aW9uLlN0YXRlIlsKGUxpc3RPcmdhbml6YXRpb25zUmVzcG9uc2USJQoEb3JncxgBIAMoCzIXLnNpZ25ldC52MS5Pcmdhbml6YXRpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjkKGVVwZGF0ZU9yZ2FuaXphdGlvblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJEgwKBG5hbWUYAiABKAkiQQoaVXBkYXRlT3JnYW5pemF0aW9uUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIi8KHURlYWN0aXZhdGVPcmdhbml6YXRpb25SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCSJFCh5EZWFjdGl2YXRlT3JnYW5pemF0aW9uUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIi8KHVJlYWN0aXZhdGVPcmdhbml6YXRpb25SZXF1ZXN0Eg4KBm9yZ19pZBgBIAEoCSJFCh5SZWFjdGl2YXRlT3JnYW5pemF0aW9uUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIisKGVJlbW92ZU9yZ2FuaXphdGlvblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJIkEKGlJlbW92ZU9yZ2FuaXphdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyLgAQoGRG9tYWluEg4KBmRvbWFpbhgBIAEoCRITCgtpc192ZXJpZmllZBgCIAEoCBISCgppc19wcmltYXJ5GAMgASgIEhkKEXZlcmlmaWNhdGlvbl9uYW1lGAQgASgJEhoKEnZlcmlmaWNhdGlvbl92YWx1ZRgFIAEoCRIRCglpc19wcm92ZW4YBiABKAgSEQoJaXNfcm91dGVkGAcgASgIEhEKCXJvdXRlZF9ieRgIIAEoCRItCglyb3V0ZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIiQKEkxpc3REb21haW5zUmVxdWVzdBIOCgZvcmdfaWQYASABKAkiXgoTTGlzdERvbWFpbnNSZXNwb25zZRIiCgdkb21haW5zGAEgAygLMhEuc2lnbmV0LnYxLkRvbWFpbhIjCgdkZXRhaWxzGAIgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiRwoQQWRkRG9tYWluUmVxdWVzdBIOCgZvcmdfaWQYASABKAkSDgoGZG9tYWluGAIgASgJEhMKC2lzX3ZlcmlmaWVkGAMgASgIIlsKEUFkZERvbWFpblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIhCgZkb21haW4YAiABKAsyES5zaWduZXQudjEuRG9tYWluIjUKE1ZlcmlmeURvbWFpblJlcXVlc3QSDgoGb3JnX2lkGAEgASgJEg4KBmRvbWFpbhgCIAEoCSI7ChRWZXJpZnlEb21haW5SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiTAoXU2V0RG9tYWluUm91dGluZ1JlcXVlc3QSDgoGb3JnX2lkGAEgASgJEg4KBmRvbWFpbhgCIAEoCRIRCglpc19yb3V0ZWQYAyABKAgiPwoYU2V0RG9tYWluUm91dGluZ1Jlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyI5ChdTZXRQcmltYXJ5RG9tYWluUmVxdWVzdBIOCgZvcmdfaWQYASABKAkSDgoGZG9tYWluGAIgASgJIj8KGFNldFByaW1hcnlEb21haW5SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiNQoTUmVtb3ZlRG9tYWluUmVxdWVzdBIOCgZvcmdfaWQYASABKAkSDgoGZG9tYWluGAIgASgJImgKFFJlbW92ZURvbWFpblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIWCg5hZmZlY3RlZF91c2VycxgCIAEoBRITCgtsb2dpbl9uYW1lcxgDIAMoCTLrCwoTT3JnYW5pemF0aW9uU2VydmljZRJeChFTZXR1cE9yZ2FuaXphdGlvbhIjLnNpZ25ldC52MS5TZXR1cE9yZ2FuaXphdGlvblJlcXVlc3QaJC5zaWduZXQudjEuU2V0dXBPcmdhbml6YXRpb25SZXNwb25zZRJzChhTZXR1cEludml0ZWRPcmdhbml6YXRpb24SKi5zaWduZXQudjEuU2V0dXBJbnZpdGVkT3JnYW5pemF0aW9uUmVxdWVzdBorLnNpZ25ldC52MS5TZXR1cEludml0ZWRPcmdhbml6YXRpb25SZXNwb25zZRJYCg9HZXRPcmdhbml6YXRpb24SIS5zaWduZXQudjEuR2V0T3JnYW5pemF0aW9uUmVxdWVzdBoiLnNpZ25ldC52MS5HZXRPcmdhbml6YXRpb25SZXNwb25zZRJPCgxDb3VudE9iamVjdHMSHi5zaWduZXQudjEuQ291bnRPYmplY3RzUmVxdWVzdBofLnNpZ25ldC52MS5Db3VudE9iamVjdHNSZXNwb25zZRJeChFHZXRNeU9yZ2FuaXphdGlvbhIjLnNpZ25ldC52MS5HZXRNeU9yZ2FuaXphdGlvblJlcXVlc3QaJC5zaWduZXQudjEuR2V0TXlPcmdhbml6YXRpb25SZXNwb25zZRJeChFMaXN0T3JnYW5pemF0aW9ucxIjLnNpZ25ldC52MS5MaXN0T3JnYW5pemF0aW9uc1JlcXVlc3QaJC5zaWduZXQudjEuTGlzdE9yZ2FuaXphdGlvbnNSZXNwb25zZRJhChJVcGRhdGVPcmdhbml6YXRpb24SJC5zaWduZXQudjEuVXBkYXRlT3JnYW5pemF0aW9uUmVxdWVzdBolLnNpZ25ldC52MS5VcGRhdGVPcmdhbml6YXRpb25SZXNwb25zZRJtChZEZWFjdGl2YXRlT3JnYW5pemF0aW9uEiguc2lnbmV0LnYxLkRlYWN0aXZhdGVPcmdhbml6YXRpb25SZXF1ZXN0Gikuc2lnbmV0LnYxLkRlYWN0aXZhdGVPcmdhbml6YXRpb25SZXNwb25zZRJtChZSZWFjdGl2YXRlT3JnYW5pemF0aW9uEiguc2lnbmV0LnYxLlJlYWN0aXZhdGVPcmdhbml6YXRpb25SZXF1ZXN0Gikuc2lnbmV0LnYxLlJlYWN0aXZhdGVPcmdhbml6YXRpb25SZXNwb25zZRJhChJSZW1vdmVPcmdhbml6YXRpb24SJC5zaWduZXQudjEuUmVtb3ZlT3JnYW5pemF0aW9uUmVxdWVzdBolLnNpZ25ldC52MS5SZW1vdmVPcmdhbml6YXRpb25SZXNwb25zZRJMCgtMaXN0RG9tYWlucxIdLnNpZ25ldC52MS5MaXN0RG9tYWluc1JlcXVlc3QaHi5zaWduZXQudjEuTGlzdERvbWFpbnNSZXNwb25zZRJGCglBZGREb21haW4SGy5zaWduZXQudjEuQWRkRG9tYWluUmVxdWVzdBocLnNpZ25ldC52MS5BZGREb21haW5SZXNwb25zZRJPCgxWZXJpZnlEb21haW4SHi5zaWduZXQudjEuVmVyaWZ5RG9tYWluUmVxdWVzdBofLnNpZ25ldC52MS5WZXJpZnlEb21haW5SZXNwb25zZRJbChBTZXRQcmltYXJ5RG9tYWluEiIuc2lnbmV0LnYxLlNldFByaW1hcnlEb21haW5SZXF1ZXN0GiMuc2lnbmV0LnYxLlNldFByaW1hcnlEb21haW5SZXNwb25zZRJbChBTZXREb21haW5Sb3V0aW5nEiIuc2lnbmV0LnYxLlNldERvbWFpblJvdXRpbmdSZXF1ZXN0GiMuc2lnbmV0LnYxLlNldERvbWFpblJvdXRpbmdSZXNwb25zZRJPCgxSZW1vdmVEb21haW4SHi5zaWduZXQudjEuUmVtb3ZlRG9tYWluUmVxdWVzdBofLnNpZ25ldC52MS5SZW1vdmVEb21haW5SZXNwb25zZUI1WjNnaXRodWIuY29tL3NpZ25ldC1pZG0vc2lnbmV0L2dlbi9zaWduZXQvdjE7c2lnbmV0djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_signet_v1_details]);
 
 /**
  * Organization as reads show it.
@@ -504,6 +504,84 @@ export const GetOrganizationResponseSchema: GenMessage<GetOrganizationResponse> 
   messageDesc(file_signet_v1_organization, 6);
 
 /**
+ * Whose objects to count.
+ *
+ * @generated from message signet.v1.CountObjectsRequest
+ */
+export type CountObjectsRequest = Message<"signet.v1.CountObjectsRequest"> & {
+  /**
+   * Identifier of the organization.
+   *
+   * @generated from field: string org_id = 1;
+   */
+  orgId: string;
+};
+
+/**
+ * Describes the message signet.v1.CountObjectsRequest.
+ * Use `create(CountObjectsRequestSchema)` to create a new message.
+ */
+export const CountObjectsRequestSchema: GenMessage<CountObjectsRequest> = /*@__PURE__*/
+  messageDesc(file_signet_v1_organization, 7);
+
+/**
+ * Answer to CountObjects. A number is left out if the caller may not list what it
+ * counts.
+ *
+ * @generated from message signet.v1.CountObjectsResponse
+ */
+export type CountObjectsResponse = Message<"signet.v1.CountObjectsResponse"> & {
+  /**
+   * People.
+   *
+   * @generated from field: optional int64 people = 1;
+   */
+  people?: bigint;
+
+  /**
+   * Service users.
+   *
+   * @generated from field: optional int64 service_users = 2;
+   */
+  serviceUsers?: bigint;
+
+  /**
+   * Applications.
+   *
+   * @generated from field: optional int64 applications = 3;
+   */
+  applications?: bigint;
+
+  /**
+   * Groups.
+   *
+   * @generated from field: optional int64 groups = 4;
+   */
+  groups?: bigint;
+
+  /**
+   * Identity providers.
+   *
+   * @generated from field: optional int64 identity_providers = 5;
+   */
+  identityProviders?: bigint;
+
+  /**
+   * Invitations that were neither accepted nor withdrawn and have not expired.
+   *
+   * @generated from field: optional int64 open_invitations = 6;
+   */
+  openInvitations?: bigint;
+};
+
+/**
+ * Describes the message signet.v1.CountObjectsResponse.
+ * Use `create(CountObjectsResponseSchema)` to create a new message.
+ */
+export const CountObjectsResponseSchema: GenMessage<CountObjectsResponse> = /*@__PURE__*/
+  messageDesc(file_signet_v1_organization, 8);
+
+/**
  * GetMyOrganization has no parameters.
  *
  * @generated from message signet.v1.GetMyOrganizationRequest
@@ -516,7 +594,7 @@ export type GetMyOrganizationRequest = Message<"signet.v1.GetMyOrganizationReque
  * Use `create(GetMyOrganizationRequestSchema)` to create a new message.
  */
 export const GetMyOrganizationRequestSchema: GenMessage<GetMyOrganizationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 7);
+  messageDesc(file_signet_v1_organization, 9);
 
 /**
  * Answer to GetMyOrganization.
@@ -537,7 +615,7 @@ export type GetMyOrganizationResponse = Message<"signet.v1.GetMyOrganizationResp
  * Use `create(GetMyOrganizationResponseSchema)` to create a new message.
  */
 export const GetMyOrganizationResponseSchema: GenMessage<GetMyOrganizationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 8);
+  messageDesc(file_signet_v1_organization, 10);
 
 /**
  * Which organizations to list.
@@ -587,7 +665,7 @@ export type ListOrganizationsRequest = Message<"signet.v1.ListOrganizationsReque
  * Use `create(ListOrganizationsRequestSchema)` to create a new message.
  */
 export const ListOrganizationsRequestSchema: GenMessage<ListOrganizationsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 9);
+  messageDesc(file_signet_v1_organization, 11);
 
 /**
  * Answer to ListOrganizations.
@@ -616,7 +694,7 @@ export type ListOrganizationsResponse = Message<"signet.v1.ListOrganizationsResp
  * Use `create(ListOrganizationsResponseSchema)` to create a new message.
  */
 export const ListOrganizationsResponseSchema: GenMessage<ListOrganizationsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 10);
+  messageDesc(file_signet_v1_organization, 12);
 
 /**
  * The new name of an organization.
@@ -644,7 +722,7 @@ export type UpdateOrganizationRequest = Message<"signet.v1.UpdateOrganizationReq
  * Use `create(UpdateOrganizationRequestSchema)` to create a new message.
  */
 export const UpdateOrganizationRequestSchema: GenMessage<UpdateOrganizationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 11);
+  messageDesc(file_signet_v1_organization, 13);
 
 /**
  * Answer to UpdateOrganization.
@@ -665,7 +743,7 @@ export type UpdateOrganizationResponse = Message<"signet.v1.UpdateOrganizationRe
  * Use `create(UpdateOrganizationResponseSchema)` to create a new message.
  */
 export const UpdateOrganizationResponseSchema: GenMessage<UpdateOrganizationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 12);
+  messageDesc(file_signet_v1_organization, 14);
 
 /**
  * Which organization to deactivate.
@@ -686,7 +764,7 @@ export type DeactivateOrganizationRequest = Message<"signet.v1.DeactivateOrganiz
  * Use `create(DeactivateOrganizationRequestSchema)` to create a new message.
  */
 export const DeactivateOrganizationRequestSchema: GenMessage<DeactivateOrganizationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 13);
+  messageDesc(file_signet_v1_organization, 15);
 
 /**
  * Answer to DeactivateOrganization.
@@ -707,7 +785,7 @@ export type DeactivateOrganizationResponse = Message<"signet.v1.DeactivateOrgani
  * Use `create(DeactivateOrganizationResponseSchema)` to create a new message.
  */
 export const DeactivateOrganizationResponseSchema: GenMessage<DeactivateOrganizationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 14);
+  messageDesc(file_signet_v1_organization, 16);
 
 /**
  * Which organization to reactivate.
@@ -728,7 +806,7 @@ export type ReactivateOrganizationRequest = Message<"signet.v1.ReactivateOrganiz
  * Use `create(ReactivateOrganizationRequestSchema)` to create a new message.
  */
 export const ReactivateOrganizationRequestSchema: GenMessage<ReactivateOrganizationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 15);
+  messageDesc(file_signet_v1_organization, 17);
 
 /**
  * Answer to ReactivateOrganization.
@@ -749,7 +827,7 @@ export type ReactivateOrganizationResponse = Message<"signet.v1.ReactivateOrgani
  * Use `create(ReactivateOrganizationResponseSchema)` to create a new message.
  */
 export const ReactivateOrganizationResponseSchema: GenMessage<ReactivateOrganizationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 16);
+  messageDesc(file_signet_v1_organization, 18);
 
 /**
  * Which organization to remove.
@@ -770,7 +848,7 @@ export type RemoveOrganizationRequest = Message<"signet.v1.RemoveOrganizationReq
  * Use `create(RemoveOrganizationRequestSchema)` to create a new message.
  */
 export const RemoveOrganizationRequestSchema: GenMessage<RemoveOrganizationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 17);
+  messageDesc(file_signet_v1_organization, 19);
 
 /**
  * Answer to RemoveOrganization.
@@ -791,7 +869,7 @@ export type RemoveOrganizationResponse = Message<"signet.v1.RemoveOrganizationRe
  * Use `create(RemoveOrganizationResponseSchema)` to create a new message.
  */
 export const RemoveOrganizationResponseSchema: GenMessage<RemoveOrganizationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 18);
+  messageDesc(file_signet_v1_organization, 20);
 
 /**
  * Domain of an organization.
@@ -875,7 +953,7 @@ export type Domain = Message<"signet.v1.Domain"> & {
  * Use `create(DomainSchema)` to create a new message.
  */
 export const DomainSchema: GenMessage<Domain> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 19);
+  messageDesc(file_signet_v1_organization, 21);
 
 /**
  * Whose domains to list.
@@ -896,7 +974,7 @@ export type ListDomainsRequest = Message<"signet.v1.ListDomainsRequest"> & {
  * Use `create(ListDomainsRequestSchema)` to create a new message.
  */
 export const ListDomainsRequestSchema: GenMessage<ListDomainsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 20);
+  messageDesc(file_signet_v1_organization, 22);
 
 /**
  * Answer to ListDomains.
@@ -924,7 +1002,7 @@ export type ListDomainsResponse = Message<"signet.v1.ListDomainsResponse"> & {
  * Use `create(ListDomainsResponseSchema)` to create a new message.
  */
 export const ListDomainsResponseSchema: GenMessage<ListDomainsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 21);
+  messageDesc(file_signet_v1_organization, 23);
 
 /**
  * The domain to add.
@@ -961,7 +1039,7 @@ export type AddDomainRequest = Message<"signet.v1.AddDomainRequest"> & {
  * Use `create(AddDomainRequestSchema)` to create a new message.
  */
 export const AddDomainRequestSchema: GenMessage<AddDomainRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 22);
+  messageDesc(file_signet_v1_organization, 24);
 
 /**
  * Answer to AddDomain.
@@ -989,7 +1067,7 @@ export type AddDomainResponse = Message<"signet.v1.AddDomainResponse"> & {
  * Use `create(AddDomainResponseSchema)` to create a new message.
  */
 export const AddDomainResponseSchema: GenMessage<AddDomainResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 23);
+  messageDesc(file_signet_v1_organization, 25);
 
 /**
  * Which domain.
@@ -1017,7 +1095,7 @@ export type VerifyDomainRequest = Message<"signet.v1.VerifyDomainRequest"> & {
  * Use `create(VerifyDomainRequestSchema)` to create a new message.
  */
 export const VerifyDomainRequestSchema: GenMessage<VerifyDomainRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 24);
+  messageDesc(file_signet_v1_organization, 26);
 
 /**
  * Answer to VerifyDomain.
@@ -1038,7 +1116,7 @@ export type VerifyDomainResponse = Message<"signet.v1.VerifyDomainResponse"> & {
  * Use `create(VerifyDomainResponseSchema)` to create a new message.
  */
 export const VerifyDomainResponseSchema: GenMessage<VerifyDomainResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 25);
+  messageDesc(file_signet_v1_organization, 27);
 
 /**
  * Whether a domain leads people to the identity provider.
@@ -1073,7 +1151,7 @@ export type SetDomainRoutingRequest = Message<"signet.v1.SetDomainRoutingRequest
  * Use `create(SetDomainRoutingRequestSchema)` to create a new message.
  */
 export const SetDomainRoutingRequestSchema: GenMessage<SetDomainRoutingRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 26);
+  messageDesc(file_signet_v1_organization, 28);
 
 /**
  * Answer to SetDomainRouting.
@@ -1094,7 +1172,7 @@ export type SetDomainRoutingResponse = Message<"signet.v1.SetDomainRoutingRespon
  * Use `create(SetDomainRoutingResponseSchema)` to create a new message.
  */
 export const SetDomainRoutingResponseSchema: GenMessage<SetDomainRoutingResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 27);
+  messageDesc(file_signet_v1_organization, 29);
 
 /**
  * Which domain.
@@ -1122,7 +1200,7 @@ export type SetPrimaryDomainRequest = Message<"signet.v1.SetPrimaryDomainRequest
  * Use `create(SetPrimaryDomainRequestSchema)` to create a new message.
  */
 export const SetPrimaryDomainRequestSchema: GenMessage<SetPrimaryDomainRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 28);
+  messageDesc(file_signet_v1_organization, 30);
 
 /**
  * Answer to SetPrimaryDomain.
@@ -1143,7 +1221,7 @@ export type SetPrimaryDomainResponse = Message<"signet.v1.SetPrimaryDomainRespon
  * Use `create(SetPrimaryDomainResponseSchema)` to create a new message.
  */
 export const SetPrimaryDomainResponseSchema: GenMessage<SetPrimaryDomainResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 29);
+  messageDesc(file_signet_v1_organization, 31);
 
 /**
  * Which domain.
@@ -1171,7 +1249,7 @@ export type RemoveDomainRequest = Message<"signet.v1.RemoveDomainRequest"> & {
  * Use `create(RemoveDomainRequestSchema)` to create a new message.
  */
 export const RemoveDomainRequestSchema: GenMessage<RemoveDomainRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 30);
+  messageDesc(file_signet_v1_organization, 32);
 
 /**
  * Answer to RemoveDomain.
@@ -1208,7 +1286,7 @@ export type RemoveDomainResponse = Message<"signet.v1.RemoveDomainResponse"> & {
  * Use `create(RemoveDomainResponseSchema)` to create a new message.
  */
 export const RemoveDomainResponseSchema: GenMessage<RemoveDomainResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_organization, 31);
+  messageDesc(file_signet_v1_organization, 33);
 
 /**
  * Organizations: the owners of users, identity providers and everything else.
@@ -1263,6 +1341,21 @@ export const OrganizationService: GenService<{
     methodKind: "unary";
     input: typeof GetOrganizationRequestSchema;
     output: typeof GetOrganizationResponseSchema;
+  },
+  /**
+   * Count the objects of an organization
+   *
+   * Returns how many users, applications, groups, identity providers and open
+   * invitations an organization has: those that the caller may list. Removed ones
+   * do not count. The numbers are exact; from 10,000 objects on, they can be up to
+   * 10 seconds old.
+   *
+   * @generated from rpc signet.v1.OrganizationService.CountObjects
+   */
+  countObjects: {
+    methodKind: "unary";
+    input: typeof CountObjectsRequestSchema;
+    output: typeof CountObjectsResponseSchema;
   },
   /**
    * Get my organization
