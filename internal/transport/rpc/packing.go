@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/signet-idm/signet/internal/base/packing"
 )
@@ -15,8 +16,8 @@ import (
 // minPacked is the size from which answers are compressed: smaller ones fit into one packet anyway.
 const minPacked = 1400
 
-// packers lends compressors. Each takes up 0.8 MB. Lists wait for each other (see shares) and are compressed in the slot
-// that they have, so there are no more than slots.
+// packers lends compressors, each of which takes up 0.8 MB. Lists wait for each other (see shares) and are compressed in
+// the slot that they have. Shorter reads do not, so what finds mostPackers at work stays as it is.
 var packers = sync.Pool{New: func() any {
 	w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
 	if err != nil {
@@ -25,14 +26,22 @@ var packers = sync.Pool{New: func() any {
 	return w
 }}
 
-// packs tells whether answers of the operation are compressed for clients that accept it: those of lists and searches.
-// No read answers with a secret, see TestNoReadAnswersWithASecret. That matters: the length of a compressed answer tells
-// whether a part of it is repeated elsewhere in it. Answers with an entity tag stay as they are, since the tag would
-// have to differ.
-func (op *operation) packs() bool { return op.reads && op.bulk && !op.streams && len(op.details) == 0 }
+var packersAtWork atomic.Int32
 
-// compress adds content to buf, compressed.
-func compress(buf *bytes.Buffer, content ...[]byte) {
+const mostPackers = 16
+
+// packs tells whether answers of the operation are compressed for clients that accept it: those of reads that are not of
+// one object. No read answers with a secret, see TestNoReadAnswersWithASecret. That matters: the length of a compressed
+// answer tells whether a part of it is repeated elsewhere in it. Answers with an entity tag stay as they are, since the
+// tag would have to differ.
+func (op *operation) packs() bool { return op.reads && !op.streams && len(op.details) == 0 }
+
+// compress adds content to buf, compressed, unless too many others do the same.
+func compress(buf *bytes.Buffer, content ...[]byte) bool {
+	defer packersAtWork.Add(-1)
+	if packersAtWork.Add(1) > mostPackers {
+		return false
+	}
 	w := packers.Get().(*gzip.Writer)
 	w.Reset(buf)
 	for _, part := range content {
@@ -41,6 +50,7 @@ func compress(buf *bytes.Buffer, content ...[]byte) {
 	_ = w.Close()
 	w.Reset(nil)
 	packers.Put(w)
+	return true
 }
 
 // packBody compresses the body of an answer, if the client accepts it. Nil: it stays as it is.
@@ -49,7 +59,10 @@ func (c *Call) packBody(body []byte) *bytes.Buffer {
 		return nil
 	}
 	buf := buffers.Get()
-	compress(buf, body, []byte("\n"))
+	if !compress(buf, body, []byte("\n")) {
+		buffers.Put(buf)
+		return nil
+	}
 	return buf
 }
 
@@ -63,12 +76,17 @@ func (c *Call) packFrame(buf *bytes.Buffer) {
 	defer buffers.Put(packed)
 	switch {
 	case c.Protocol == "grpc-web" && !c.text && packing.Choose(c.Request.Header, packing.Gzip) != "":
-		appendTrailer(buf, c.trailer(nil))
-		compress(packed, buf.Bytes())
+		message := buf.Len()
+		if appendTrailer(buf, c.trailer(nil)); !compress(packed, buf.Bytes()) {
+			buf.Truncate(message)
+			return
+		}
 		c.coding = packing.Gzip
 	case acceptsGzipFrames(c.Request.Header):
 		packed.Write(make([]byte, head))
-		compress(packed, buf.Bytes()[head:])
+		if !compress(packed, buf.Bytes()[head:]) {
+			return
+		}
 		frame := packed.Bytes()
 		frame[0] = flagCompressed
 		binary.BigEndian.PutUint32(frame[1:], uint32(len(frame)-head))

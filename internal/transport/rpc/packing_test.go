@@ -159,6 +159,29 @@ func TestListsOverGRPCAreCompressedForWhoAcceptsIt(t *testing.T) {
 	}
 }
 
+// Memory of compressors is bounded: beside too many of them, answers are not compressed.
+func TestFewAnswersAreCompressedAtATime(t *testing.T) {
+	l := newLab(t)
+	packersAtWork.Add(mostPackers)
+	defer packersAtWork.Add(-mostPackers)
+	answer, body := l.exactly(t, "GET", "/v1/users?pageSize=100", nil, "accept-encoding", "gzip")
+	if answer.Header.Get("Content-Encoding") != "" || body[0] != '{' || answer.ContentLength != int64(len(body)) {
+		t.Errorf("%v", answer.Header)
+	}
+	raw, err := proto.Marshal(&signetv1.ListUsersRequest{PageSize: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, header := range []string{"accept-encoding", "grpc-accept-encoding"} {
+		answer, body := l.exactly(t, "POST", "/signet.v1.UserService/ListUsers", frameOf(0, raw), "content-type",
+			"application/grpc-web+proto", header, "gzip")
+		if answer.Header.Get("Content-Encoding") != "" || answer.Header.Get("Grpc-Encoding") != "" || body[0] != 0 ||
+			strings.Count(string(body), "grpc-status: 0") != 1 {
+			t.Errorf("%s: %v", header, answer.Header)
+		}
+	}
+}
+
 // Who does not ask for it pays nothing: a list is answered with as many allocations as if nothing were ever compressed,
 // but for the header that says what the answer depends on.
 func TestAListThatIsNotCompressedCostsNothing(t *testing.T) {
