@@ -74,6 +74,27 @@ func (a assets) path(name string) (string, error) {
 	return at, nil
 }
 
+// Asset is the address of a file, for pages that other packages make.
+func (p *Pages) Asset(name string) string {
+	at, err := p.assets.path(name)
+	if err != nil {
+		panic(err) // it was renamed
+	}
+	return at
+}
+
+// Matches tells whether the client has what an entity tag stands for. A proxy may have made it a weak one.
+func Matches(h http.Header, tag string) bool {
+	for _, line := range h["If-None-Match"] {
+		for had := range strings.SplitSeq(line, ",") {
+			if had = strings.TrimSpace(had); had == "*" || strings.TrimPrefix(had, "W/") == tag {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Assets serves the stylesheet, the script and the pictures.
 func (p *Pages) Assets() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -113,7 +113,7 @@ func (f *files) serve(w http.ResponseWriter, r *http.Request, name, coding strin
 		tag := f.indexTag(coding)
 		h.Set("Cache-Control", "no-cache")
 		h.Set("Etag", tag)
-		if matches(r.Header, tag) {
+		if pages.Matches(r.Header, tag) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
@@ -165,14 +165,4 @@ func (f *files) indexTag(coding string) string {
 		return `"` + f.tag + "-" + coding + `"`
 	}
 	return `"` + f.tag + `"`
-}
-
-// matches tells whether the client has what the tag stands for. A proxy may have made it a weak one.
-func matches(h http.Header, tag string) bool {
-	for had := range strings.SplitSeq(strings.Join(h["If-None-Match"], ","), ",") {
-		if had = strings.TrimSpace(had); had == "*" || strings.TrimPrefix(had, "W/") == tag {
-			return true
-		}
-	}
-	return false
 }
