@@ -118,3 +118,52 @@ func TestEveryEventHasASentenceInTheConsole(t *testing.T) {
 		t.Errorf("web/console/src/lib/events.ts lists %s, of which test/repo/testdata/events has no sample", name)
 	}
 }
+
+// What people read names no path of the repository and none of the API: it leads to pages that the server shows.
+func TestTheConsoleNamesNoPaths(t *testing.T) {
+	const sources = "../../web/console/src"
+	path := regexp.MustCompile(`\b(docs|proto|internal|cmd|examples|test|scripts)/\w|\.md\b|/v1/`)
+	page := regexp.MustCompile("['\"`]/docs/([^'\"`]*)")
+	texts, pages := 0, 0
+	err := filepath.WalkDir(sources, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			if err == nil && entry.Name() == "gen" {
+				return fs.SkipDir
+			}
+			return err
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if filepath.Ext(name) == ".json" {
+			texts++
+			for _, found := range path.FindAllString(string(text), -1) {
+				t.Errorf("%s says %q: link to a page below /docs/", name, found)
+			}
+		}
+		// The addresses of pages are those of files, without .md.
+		for _, m := range page.FindAllStringSubmatch(string(text), -1) {
+			for _, file := range strings.Split(strings.ReplaceAll(m[1], "${page}", "google|microsoft|apple|gitlab|github|openid-connect|jwt"), "|") {
+				if i := strings.Index(m[1], "${page}"); i > 0 && !strings.HasPrefix(file, m[1][:i]) {
+					file = m[1][:i] + file
+				}
+				pages++
+				file, _, _ = strings.Cut(file, "#")
+				if strings.HasSuffix(file, "/") {
+					file += "README"
+				}
+				if _, err := os.Stat("../../docs/" + file + ".md"); err != nil {
+					t.Errorf("%s leads to /docs/%s: %v", name, m[1], err)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if texts < 4*10 || pages < 8 {
+		t.Errorf("only %d texts and %d links are found", texts, pages)
+	}
+}

@@ -52,7 +52,8 @@ var (
 		{"internal/base/tracing", []string{"internal/base/errs"}},
 		{"internal/domain/policy", []string{"internal/base/errs", "internal/base/syntax"}},
 		{"internal/domain/access", []string{"internal/base/errs", "internal/eventlog/event"}},
-		{"internal/transport/pages", []string{"internal/base/syntax"}},
+		{"internal/base/packing", nil},
+		{"internal/transport/pages", []string{"internal/base/packing", "internal/base/syntax"}},
 	}
 
 	mayNotImport = []struct {

@@ -26,6 +26,6 @@ type files struct{}
 
 func (files) Open(name string) (fs.File, error) { return index().Open(name) }
 
-// Files are the built files, each under its name with .gz: index.html.gz, and assets/ with names that change with the
-// content.
+// Files are the built files, each under its name with .br and with .gz: index.html.br, index.html.gz, and assets/ with
+// names that change with the content.
 func Files() fs.FS { return files{} }

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { svelte } from '@sveltejs/vite-plugin-svelte';
-import { defineConfig } from 'vite';
+import { defineConfig, type Plugin } from 'vite';
 
 // Hot reload works against a running server: the browser talks to Vite, which passes everything but the console on.
 const server = process.env['SIGNET_URL'] ?? 'http://localhost:8080';
@@ -14,9 +14,26 @@ const inFolder =
   (id: string) =>
     folders.includes(folderOf(id));
 
+/**
+ * Generated clients hold their definition in base64, in which nothing repeats: as plain bytes, it takes two thirds of
+ * the room when it is compressed.
+ */
+const plainDefinitions: Plugin = {
+  name: 'plain-definitions',
+  apply: 'build',
+  transform: {
+    filter: { id: /_pb\.ts$/ },
+    handler: (code) =>
+      code.replace(
+        /\bfileDesc\(\s*"([A-Za-z0-9+/=]+)"/g,
+        (_, text: string) => `fileDesc(btoa(${JSON.stringify(Buffer.from(text, 'base64').toString('latin1'))})`,
+      ),
+  },
+};
+
 export default defineConfig({
   base: '/console/',
-  plugins: [svelte({ compilerOptions: { runes: true } })],
+  plugins: [plainDefinitions, svelte({ compilerOptions: { runes: true } })],
   build: {
     outDir: '../../.cache/console',
     emptyOutDir: true,

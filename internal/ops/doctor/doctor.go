@@ -8,12 +8,15 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/signet-idm/signet/internal/domain/signing"
@@ -127,11 +130,23 @@ func Examine(ctx context.Context, c server.Config, o Options) []Finding {
 	var findings []Finding
 	for _, check := range all {
 		for _, f := range check.run(ctx, p) {
-			f.Check = check.name
+			f.Check, f.Do = check.name, p.linked(f.Do)
 			findings = append(findings, f)
 		}
 	}
 	return findings
+}
+
+var pageOfDocs = regexp.MustCompile(`\bdocs/([a-z/-]+)\.md`)
+
+// linked puts addresses into a text that names pages of the documentation, where one is known that answers: the running
+// server, or what --docs-url says.
+func (p *patient) linked(text string) string {
+	if p.settings == nil || p.settings.DocsURL == "" && !p.running {
+		return text
+	}
+	at := strings.TrimSuffix(cmp.Or(p.settings.DocsURL, p.settings.ExternalURL+"/docs"), "/")
+	return pageOfDocs.ReplaceAllString(text, at+"/$1")
 }
 
 // openDatabase opens the database to look at the database itself.

@@ -411,3 +411,32 @@ func TestMail(t *testing.T) {
 		}
 	}
 }
+
+func TestHintsLeadToTheDocumentationThatAnswers(t *testing.T) {
+	const hint = "Copy it, and see docs/operations/master-key.md."
+	settled := func(c server.Config) *server.Settings {
+		c.DataDir, c.Listen = t.TempDir(), "localhost:8080"
+		s, err := c.Settle()
+		testkit.Must(t, err)
+		return s
+	}
+	plain, elsewhere := settled(server.Config{}), settled(server.Config{DocsURL: "https://docs.test/signet/"})
+	for _, c := range []struct {
+		p    patient
+		want string
+	}{
+		{patient{running: true}, hint},
+		{patient{settings: plain}, hint},
+		{patient{settings: plain, running: true}, "Copy it, and see http://localhost:8080/docs/operations/master-key."},
+		{patient{settings: elsewhere}, "Copy it, and see https://docs.test/signet/operations/master-key."},
+	} {
+		if got := c.p.linked(hint); got != c.want {
+			t.Errorf("%q, not %q", got, c.want)
+		}
+	}
+	for _, wrong := range []string{"docs.test", "ftp://docs.test", "https://me:pw@docs.test", "https://docs.test/?a=b", "https://docs.test/#a", "https://"} {
+		if _, err := (server.Config{Data: server.Data{DataDir: t.TempDir()}, Listen: "localhost:8080", DocsURL: wrong}).Settle(); err == nil {
+			t.Errorf("--docs-url %q is taken", wrong)
+		}
+	}
+}

@@ -57,6 +57,8 @@ type Config struct {
 	// Nil: it is served.
 	Console *bool `help:"Serve the web console under /console/. --console=false switches it off. Default: on." default:"true"`
 
+	DocsURL string `name:"docs-url" help:"Address of the documentation, with the same pages, to which /docs/ leads instead of showing its own." placeholder:"URL"`
+
 	// Zero: a start does not wait.
 	DatabaseWait time.Duration `help:"How long a start waits for a PostgreSQL database that is away. Default: ${default}." default:"1m" placeholder:"TIME"`
 
@@ -110,6 +112,7 @@ type Config struct {
 type settled struct {
 	Config
 	external    *url.URL
+	docs        *url.URL // nil: the program's own
 	proxies     []netip.Prefix
 	outbound    []netip.Prefix
 	certificate *tls.Certificate // nil: cleartext
@@ -117,6 +120,20 @@ type settled struct {
 	traces      *otlp.Checked    // nil: nothing is traced
 
 	caller, organization, network, public ratelimit.Rate
+}
+
+// settleDocs checks the address of the documentation.
+func (s *settled) settleDocs() error {
+	if s.DocsURL == "" {
+		return nil
+	}
+	u, err := url.Parse(s.DocsURL)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "" {
+		return fmt.Errorf("--docs-url %q must be an address such as https://docs.example.com/signet", s.DocsURL)
+	}
+	s.docs = u
+	return nil
 }
 
 // maxSuffix leaves room for a label in front of it: a domain has at most 200 characters.
@@ -177,6 +194,9 @@ func (c Config) settle() (*settled, error) {
 	}
 	if c.Development && !isLoopback(s.external.Hostname()) {
 		return nil, errors.New("--development needs an external URL on this machine, such as http://localhost:8080")
+	}
+	if err := s.settleDocs(); err != nil {
+		return nil, err
 	}
 	if err := s.settleSuffix(); err != nil {
 		return nil, err

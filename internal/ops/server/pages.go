@@ -1,6 +1,7 @@
 package server
 
 import (
+	written "github.com/signet-idm/signet/docs"
 	"github.com/signet-idm/signet/internal/base/tracing"
 	"github.com/signet-idm/signet/internal/oauth/oidc"
 	"github.com/signet-idm/signet/internal/transport/pages"
@@ -8,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/transport/web"
 	"github.com/signet-idm/signet/internal/ui/account"
 	"github.com/signet-idm/signet/internal/ui/console"
+	"github.com/signet-idm/signet/internal/ui/docs"
 	"github.com/signet-idm/signet/internal/ui/login"
 	built "github.com/signet-idm/signet/web/console"
 )
@@ -37,6 +39,7 @@ func newSite(b *base, a *areas, api *rpc.Handler, tracer *tracing.Tracer) (*web.
 	if *b.config.Console {
 		mountConsole(site, shown, browsers, b)
 	}
+	(&docs.Docs{Files: written.Files(), Pages: shown, Elsewhere: b.config.docs}).Mount(site)
 	site.HandleLost(login.Lost(shown), api.Owns)
 	return site, provider, nil
 }

@@ -9,6 +9,9 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
+
+	"github.com/signet-idm/signet/internal/base/packing"
 )
 
 //go:embed assets
@@ -23,6 +26,7 @@ const AssetsPath = "/assets/"
 type asset struct {
 	contentType string
 	content     []byte
+	packed      func() []byte // the same, compressed; once, when the first client asks for it
 }
 
 // assets knows each file by its own name and by the path it is served at.
@@ -56,7 +60,8 @@ func loadAssets() (assets, error) {
 		}
 		sum := sha256.Sum256(content)
 		at := AssetsPath + strings.TrimSuffix(f.Name(), extension) + "." + hex.EncodeToString(sum[:8]) + extension
-		a.paths[f.Name()], a.byPath[at] = at, asset{contentType: contentType, content: content}
+		a.paths[f.Name()], a.byPath[at] = at, asset{contentType: contentType, content: content,
+			packed: sync.OnceValue(func() []byte { return packing.Once(content) })}
 	}
 	return a, nil
 }
@@ -67,6 +72,27 @@ func (a assets) path(name string) (string, error) {
 		return "", fmt.Errorf("there is no asset %s", name)
 	}
 	return at, nil
+}
+
+// Asset is the address of a file, for pages that other packages make.
+func (p *Pages) Asset(name string) string {
+	at, err := p.assets.path(name)
+	if err != nil {
+		panic(err) // it was renamed
+	}
+	return at
+}
+
+// Matches tells whether the client has what an entity tag stands for. A proxy may have made it a weak one.
+func Matches(h http.Header, tag string) bool {
+	for _, line := range h["If-None-Match"] {
+		for had := range strings.SplitSeq(line, ",") {
+			if had = strings.TrimSpace(had); had == "*" || strings.TrimPrefix(had, "W/") == tag {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Assets serves the stylesheet, the script and the pictures.
@@ -85,13 +111,21 @@ func (p *Pages) Assets() http.Handler {
 			http.Error(w, "files can only be read", http.StatusMethodNotAllowed)
 			return
 		}
+		content := found.content
+		h.Set("Vary", "Accept-Encoding")
+		if packing.Choose(r.Header, packing.Gzip) != "" {
+			if packed := found.packed(); packed != nil {
+				content = packed
+				h.Set("Content-Encoding", packing.Gzip)
+			}
+		}
 		h.Set("Content-Type", found.contentType)
-		h.Set("Content-Length", strconv.Itoa(len(found.content)))
+		h.Set("Content-Length", strconv.Itoa(len(content)))
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 		h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 		w.WriteHeader(http.StatusOK)
 		if r.Method != http.MethodHead {
-			_, _ = w.Write(found.content)
+			_, _ = w.Write(content)
 		}
 	})
 }

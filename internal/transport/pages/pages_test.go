@@ -1,8 +1,11 @@
 package pages_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -319,6 +322,19 @@ func TestAssetsMayBeKeptForGood(t *testing.T) {
 		}
 		if sum := sha256.Sum256(w.Body.Bytes()); !strings.Contains(a, "."+hex.EncodeToString(sum[:8])+".") {
 			t.Errorf("%s keeps its name when its content changes", a)
+		}
+		packed := httptest.NewRecorder()
+		asking := httptest.NewRequest("GET", a, nil)
+		asking.Header.Set("Accept-Encoding", "gzip, br")
+		p.Assets().ServeHTTP(packed, asking)
+		if unpacked, err := gzip.NewReader(packed.Body); err != nil {
+			t.Errorf("%s is not compressed: %v", a, err)
+		} else if content, err := io.ReadAll(unpacked); err != nil || !bytes.Equal(content, w.Body.Bytes()) ||
+			packed.Header().Get("Content-Encoding") != "gzip" || w.Header().Get("Content-Encoding") != "" ||
+			packed.Header().Get("Vary") != "Accept-Encoding" || w.Header().Get("Vary") != "Accept-Encoding" ||
+			packed.Header().Get("Content-Length") >= w.Header().Get("Content-Length") &&
+				len(packed.Header().Get("Content-Length")) == len(w.Header().Get("Content-Length")) {
+			t.Errorf("%s, compressed: %v %v", a, packed.Header(), err)
 		}
 		for extension, kind := range map[string]string{".css": "text/css; charset=utf-8",
 			".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"} {

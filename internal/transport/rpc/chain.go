@@ -30,6 +30,9 @@ type Call struct {
 	limit time.Duration // how long it may take; 0: for ever
 	text  bool          // gRPC-Web in text mode
 
+	coding      string // of the body of an answer over gRPC-Web; empty: it is as it is
+	frameCoding string // of the messages in it
+
 	// decode fills the request from the wire. Violations mean that nothing can be said about the rest of the message;
 	// where it can, what is wrong goes to problems, as do headers that the door has to read itself.
 	decode   func(ctx context.Context, req proto.Message) ([]errs.Violation, error)

@@ -69,10 +69,17 @@ func (c *Call) serveGRPC(op *operation) {
 	}
 	buf := buffers.Get()
 	defer buffers.Put(buf)
-	c.marshal = func(resp proto.Message) error { return appendFrame(buf, resp) }
+	c.marshal = func(resp proto.Message) error {
+		if err := appendFrame(buf, resp); err != nil {
+			return err
+		}
+		c.packFrame(buf)
+		return nil
+	}
 	err := c.perform()
 	if err != nil {
 		buf.Reset()
+		c.coding, c.frameCoding = "", ""
 	}
 	c.endGRPC(contentType, buf, err)
 }
@@ -135,9 +142,17 @@ func (c *Call) endGRPC(contentType string, message *bytes.Buffer, err error) {
 	h["Content-Type"] = []string{contentType}
 	h["Cache-Control"] = []string{"no-store"}
 	h["Grpc-Accept-Encoding"] = []string{"gzip"}
+	if c.frameCoding != "" {
+		h["Grpc-Encoding"] = []string{c.frameCoding}
+	}
 	if c.Protocol == "grpc-web" {
-		appendTrailer(message, trailer)
-		c.encode(message)
+		c.varies()
+		if c.coding != "" {
+			h["Content-Encoding"] = []string{c.coding} // the trailer is in it
+		} else {
+			appendTrailer(message, trailer)
+			c.encode(message)
+		}
 		h["Content-Length"] = []string{strconv.Itoa(message.Len())}
 		_, _ = c.Write(message.Bytes())
 		return

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -102,6 +103,14 @@ func (f *fake) GetMyUser(ctx context.Context, req *signetv1.GetMyUserRequest) (*
 func (f *fake) GetUser(ctx context.Context, req *signetv1.GetUserRequest) (*signetv1.GetUserResponse, error) {
 	return answer(f, ctx, req,
 		&signetv1.GetUserResponse{User: &signetv1.User{UserId: req.GetUserId(), Details: details}})
+}
+
+func (f *fake) ListUsers(ctx context.Context, req *signetv1.ListUsersRequest) (*signetv1.ListUsersResponse, error) {
+	res := &signetv1.ListUsersResponse{}
+	for i := range req.GetPageSize() {
+		res.Users = append(res.Users, &signetv1.User{UserId: fmt.Sprint("usr_", i), Details: details})
+	}
+	return answer(f, ctx, req, res)
 }
 
 func (f *fake) ImportUsers(ctx context.Context,

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/packing"
 	"github.com/signet-idm/signet/internal/transport/strict"
 	"github.com/signet-idm/signet/internal/transport/web"
 )
@@ -95,15 +96,27 @@ func (b *binding) serve(c *Call, values []string) {
 		c.names = values
 	}
 	var body []byte
+	var packed *bytes.Buffer
 	c.marshal = func(resp proto.Message) (err error) {
-		body, err = strict.MarshalJSON(resp)
+		if body, err = strict.MarshalJSON(resp); err == nil {
+			packed = c.packBody(body)
+		}
 		return err
 	}
-	if err := c.perform(); err != nil {
-		c.refuse(err)
-		return
+	err := c.perform()
+	if packed != nil {
+		defer buffers.Put(packed)
 	}
-	c.answer(http.StatusOK, body)
+	c.varies()
+	switch {
+	case err != nil:
+		c.refuse(err)
+	case packed != nil:
+		c.Header()["Content-Encoding"] = []string{packing.Gzip}
+		c.write(http.StatusOK, packed.Bytes())
+	default:
+		c.answer(http.StatusOK, body)
+	}
 }
 
 // decode fills the request from the body or the query, and then from the path.
@@ -300,8 +313,10 @@ func readError(ctx context.Context, err error) error {
 }
 
 // answer sends a JSON body, with a line break behind it for those who read it in a terminal.
-func (c *Call) answer(status int, body []byte) {
-	body = append(body, '\n')
+func (c *Call) answer(status int, body []byte) { c.write(status, append(body, '\n')) }
+
+// write sends a body that is ready to be sent.
+func (c *Call) write(status int, body []byte) {
 	h := c.Header()
 	h["Content-Type"], h["Cache-Control"], h["X-Content-Type-Options"] = typeJSON, noStore, noSniff
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}

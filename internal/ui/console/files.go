@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/signet-idm/signet/internal/base/packing"
 	"github.com/signet-idm/signet/internal/transport/pages"
 )
 
@@ -44,6 +46,9 @@ var types = map[string]string{
 	".txt":         "text/plain; charset=utf-8",
 }
 
+// endings are those of the names under which a file is stored in each coding.
+var endings = map[string]string{packing.Brotli: ".br", packing.Gzip: ".gz"}
+
 // files serves the built application out of the program's own file: nothing of it is kept in memory.
 type files struct {
 	from  fs.FS
@@ -63,8 +68,9 @@ func (f *files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "files can only be read", http.StatusMethodNotAllowed)
 		return
 	}
+	coding := packing.Choose(r.Header, packing.Brotli, packing.Gzip)
 	name := strings.TrimPrefix(r.URL.Path, pages.PathConsole)
-	file, size, err := f.open(name)
+	file, size, err := f.open(name, coding)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
 		if strings.HasPrefix(name, assets) {
 			h.Set("Cache-Control", "no-store") // a node of another version may have it
@@ -72,17 +78,18 @@ func (f *files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		name = index
-		file, size, err = f.open(name)
+		file, size, err = f.open(name, coding)
 	}
 	if err != nil {
 		panic(err) // the program was built without it
 	}
 	defer file.Close()
-	f.serve(w, r, name, file, size)
+	f.serve(w, r, name, coding, file, size)
 }
 
-func (f *files) open(name string) (fs.File, int64, error) {
-	file, err := f.from.Open(name + ".gz")
+// open gives a file in a coding. For clients that take none, serve unpacks what it gives.
+func (f *files) open(name, coding string) (fs.File, int64, error) {
+	file, err := f.from.Open(name + endings[cmp.Or(coding, packing.Gzip)])
 	if err != nil {
 		return nil, 0, err
 	}
@@ -97,16 +104,16 @@ func (f *files) open(name string) (fs.File, int64, error) {
 	return file, about.Size(), nil
 }
 
-func (f *files) serve(w http.ResponseWriter, r *http.Request, name string, file io.Reader, size int64) {
-	h, packed := w.Header(), acceptsGzip(r.Header)
+func (f *files) serve(w http.ResponseWriter, r *http.Request, name, coding string, file io.Reader, size int64) {
+	h := w.Header()
 	h.Set("Vary", "Accept-Encoding")
 	switch {
 	case name == index:
 		f.pages.HardenPage(h, policy)
-		tag := f.indexTag(packed)
+		tag := f.indexTag(coding)
 		h.Set("Cache-Control", "no-cache")
 		h.Set("Etag", tag)
-		if matches(r.Header, tag) {
+		if pages.Matches(r.Header, tag) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
@@ -122,15 +129,15 @@ func (f *files) serve(w http.ResponseWriter, r *http.Request, name string, file 
 		contentType = "application/octet-stream"
 	}
 	h.Set("Content-Type", contentType)
-	if packed {
-		h.Set("Content-Encoding", "gzip")
+	if coding != "" {
+		h.Set("Content-Encoding", coding)
 		h.Set("Content-Length", strconv.FormatInt(size, 10))
 	}
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
 		return
 	}
-	if !packed {
+	if coding == "" {
 		unpacked, err := gzip.NewReader(file)
 		if err != nil {
 			panic(err) // the program was built with something else
@@ -140,10 +147,10 @@ func (f *files) serve(w http.ResponseWriter, r *http.Request, name string, file 
 	_, _ = io.Copy(w, file) // the person has gone: nobody is left to tell
 }
 
-// indexTag tells one build from another, and what is packed from what is not.
-func (f *files) indexTag(packed bool) string {
+// indexTag tells one build from another, and one coding from another.
+func (f *files) indexTag(coding string) string {
 	f.once.Do(func() {
-		file, _, err := f.open(index)
+		file, _, err := f.open(index, "")
 		if err != nil {
 			panic(err) // the program was built without it
 		}
@@ -154,40 +161,8 @@ func (f *files) indexTag(packed bool) string {
 		}
 		f.tag = hex.EncodeToString(sum.Sum(nil)[:8])
 	})
-	if packed {
-		return `"` + f.tag + `-gzip"`
+	if coding != "" {
+		return `"` + f.tag + "-" + coding + `"`
 	}
 	return `"` + f.tag + `"`
-}
-
-// matches tells whether the client has what the tag stands for. A proxy may have made it a weak one.
-func matches(h http.Header, tag string) bool {
-	for had := range strings.SplitSeq(strings.Join(h["If-None-Match"], ","), ",") {
-		if had = strings.TrimSpace(had); had == "*" || strings.TrimPrefix(had, "W/") == tag {
-			return true
-		}
-	}
-	return false
-}
-
-// acceptsGzip reads Accept-Encoding: a name of its own counts before *, and a quality of zero is a refusal.
-func acceptsGzip(h http.Header) bool {
-	any := false
-	for part := range strings.SplitSeq(strings.Join(h["Accept-Encoding"], ","), ",") {
-		coding, parameters, _ := strings.Cut(part, ";")
-		coding = strings.ToLower(strings.TrimSpace(coding))
-		if coding != "gzip" && coding != "x-gzip" && coding != "*" {
-			continue
-		}
-		wanted := true
-		if name, value, ok := strings.Cut(parameters, "="); ok && strings.EqualFold(strings.TrimSpace(name), "q") {
-			q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			wanted = err == nil && q > 0
-		}
-		if coding != "*" {
-			return wanted
-		}
-		any = wanted
-	}
-	return any
 }

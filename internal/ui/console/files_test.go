@@ -13,13 +13,18 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/andybalholm/brotli"
+
 	"github.com/signet-idm/signet/internal/transport/pages"
 	built "github.com/signet-idm/signet/web/console"
 )
 
-func packed(text string) *fstest.MapFile {
+func packed(text, coding string) *fstest.MapFile {
 	var out bytes.Buffer
-	w := gzip.NewWriter(&out)
+	var w io.WriteCloser = brotli.NewWriter(&out)
+	if coding == ".gz" {
+		w = gzip.NewWriter(&out)
+	}
 	if _, err := w.Write([]byte(text)); err != nil {
 		panic(err)
 	}
@@ -27,6 +32,14 @@ func packed(text string) *fstest.MapFile {
 		panic(err)
 	}
 	return &fstest.MapFile{Data: out.Bytes()}
+}
+
+// add stores a file as pack does.
+func add(to fstest.MapFS, name, text string) fstest.MapFS {
+	for _, ending := range endings {
+		to[name+ending] = packed(text, ending)
+	}
+	return to
 }
 
 const start = "<!doctype html><title>Signet</title>"
@@ -42,15 +55,19 @@ func newFiles(t *testing.T, with fstest.MapFS) *files {
 }
 
 func application() fstest.MapFS {
-	return fstest.MapFS{
-		"index.html.gz":       packed(start),
-		"assets/app-1.js.gz":  packed("run()"),
-		"assets/app-1.css.gz": packed("a{}"),
-		"assets/f-1.woff2.gz": packed("font"),
-		"assets/sub/x.svg.gz": packed("<svg/>"),
-		"favicon.svg.gz":      packed("<svg/>"),
-		"assets/odd-1.xyz.gz": packed("odd"),
+	built := fstest.MapFS{}
+	for name, text := range map[string]string{
+		"index.html":       start,
+		"assets/app-1.js":  "run()",
+		"assets/app-1.css": "a{}",
+		"assets/f-1.woff2": "font",
+		"assets/sub/x.svg": "<svg/>",
+		"favicon.svg":      "<svg/>",
+		"assets/odd-1.xyz": "odd",
+	} {
+		add(built, name, text)
 	}
+	return built
 }
 
 func (f *files) get(method, path string, header ...string) *http.Response {
@@ -66,7 +83,10 @@ func (f *files) get(method, path string, header ...string) *http.Response {
 func text(t *testing.T, resp *http.Response) string {
 	t.Helper()
 	var from io.Reader = resp.Body
-	if resp.Header.Get("Content-Encoding") == "gzip" {
+	switch resp.Header.Get("Content-Encoding") {
+	case "br":
+		from = brotli.NewReader(resp.Body)
+	case "gzip":
 		unpacked, err := gzip.NewReader(resp.Body)
 		if err != nil {
 			t.Fatal(err)
@@ -107,16 +127,18 @@ func TestWhatIsAtAPathOfTheConsole(t *testing.T) {
 		"/console/assets/":                   {404, "there is no such file\n", "text/plain; charset=utf-8", "no-store"},
 		"/console/assets/app-2.js":           {404, "there is no such file\n", "text/plain; charset=utf-8", "no-store"},
 		"/console/assets/app-1.js.gz":        {404, "there is no such file\n", "text/plain; charset=utf-8", "no-store"},
+		"/console/assets/app-1.js.br":        {404, "there is no such file\n", "text/plain; charset=utf-8", "no-store"},
 		"/console/assets/sub":                {404, "there is no such file\n", "text/plain; charset=utf-8", "no-store"},
 		"/console/assets/../index.html":      {404, "there is no such file\n", "text/plain; charset=utf-8", "no-store"},
 		"/console/assets/%2e%2e/favicon.svg": {404, "there is no such file\n", "text/plain; charset=utf-8", "no-store"},
 	} {
-		for _, accept := range []string{"gzip, br", ""} {
+		for accept, wantCoding := range map[string]string{"gzip, br": "br", "gzip": "gzip", "br": "br", "": "",
+			"identity": "", "br;q=0.1, gzip;q=0.2": "gzip"} {
 			got := f.get(http.MethodGet, path, "Accept-Encoding", accept)
 			h := got.Header
-			wantCoding, said := "", text(t, got)
-			if accept != "" && want.status == 200 {
-				wantCoding = "gzip"
+			said := text(t, got)
+			if want.status != 200 {
+				wantCoding = ""
 			}
 			if got.StatusCode != want.status || said != want.text || h.Get("Content-Type") != want.contentType ||
 				h.Get("Cache-Control") != want.cache || h.Get("Content-Encoding") != wantCoding {
@@ -129,7 +151,8 @@ func TestWhatIsAtAPathOfTheConsole(t *testing.T) {
 			}
 			head := f.get(http.MethodHead, path, "Accept-Encoding", accept)
 			if body := raw(t, head); want.status == 200 && body != "" || head.StatusCode != want.status ||
-				head.Header.Get("Content-Type") != want.contentType || head.Header.Get("Etag") != h.Get("Etag") {
+				head.Header.Get("Content-Type") != want.contentType || head.Header.Get("Etag") != h.Get("Etag") ||
+				head.Header.Get("Content-Encoding") != wantCoding {
 				t.Errorf("HEAD %s: %d %q %v", path, head.StatusCode, body, head.Header)
 			}
 		}
@@ -173,13 +196,15 @@ func TestThePolicyOfTheConsole(t *testing.T) {
 
 func TestTheStartPageIsKeptUntilItChanges(t *testing.T) {
 	f := newFiles(t, application())
-	packedTag, plainTag := f.get(http.MethodGet, "/console/", "Accept-Encoding", "gzip").Header.Get("Etag"),
-		f.get(http.MethodGet, "/console/").Header.Get("Etag")
-	if packedTag == "" || plainTag == "" || packedTag == plainTag {
-		t.Fatalf("the tags are %s and %s", packedTag, plainTag)
+	tag := func(f *files, accept string) string {
+		return f.get(http.MethodGet, "/console/", "Accept-Encoding", accept).Header.Get("Etag")
+	}
+	packedTag, otherTag, plainTag := tag(f, "gzip"), tag(f, "br"), tag(f, "")
+	if packedTag == "" || plainTag == "" || packedTag == plainTag || packedTag == otherTag || otherTag == plainTag {
+		t.Fatalf("the tags are %s, %s and %s", packedTag, otherTag, plainTag)
 	}
 	for had, want := range map[string]int{packedTag: 304, "W/" + packedTag: 304, `"x", ` + packedTag: 304, "*": 304,
-		plainTag: 200, `"x"`: 200, "": 200} {
+		plainTag: 200, otherTag: 200, `"x"`: 200, "": 200} {
 		got := f.get(http.MethodGet, "/console/users", "Accept-Encoding", "gzip", "If-None-Match", had)
 		if got.StatusCode != want || got.Header.Get("Etag") != packedTag ||
 			got.Header.Get("Content-Security-Policy") == "" {
@@ -187,40 +212,14 @@ func TestTheStartPageIsKeptUntilItChanges(t *testing.T) {
 		}
 	}
 	with := application()
-	with["index.html.gz"] = packed(start + "new")
-	if newFiles(t, with).get(http.MethodGet, "/console/", "Accept-Encoding", "gzip").Header.Get("Etag") == packedTag {
+	if tag(newFiles(t, add(with, index, start+"new")), "gzip") == packedTag {
 		t.Error("another build has the same tag")
-	}
-}
-
-func TestWhoCanUnpack(t *testing.T) {
-	for accept, want := range map[string]bool{
-		"":               false,
-		"gzip":           true,
-		"GZIP":           true,
-		"br, gzip;q=0.5": true,
-		"gzip;q=0":       false,
-		"gzip; q=0.0":    false,
-		"gzip;q=x":       false,
-		"*":              true,
-		"*;q=0":          false,
-		"gzip;q=0, *":    false,
-		"*;q=0, gzip":    true,
-		"identity":       false,
-		"br":             false,
-		"xgzip":          false,
-		"x-gzip":         true,
-	} {
-		if got := acceptsGzip(http.Header{"Accept-Encoding": {accept}}); got != want {
-			t.Errorf("%q: %t", accept, got)
-		}
 	}
 }
 
 // Whoever cannot unpack a file makes us do it: no file may become too much.
 func TestAFileIsUnpackedUpToALimit(t *testing.T) {
-	with := application()
-	with["assets/bomb-1.js.gz"] = packed(strings.Repeat("a", maxUnpacked+1))
+	with := add(application(), "assets/bomb-1.js", strings.Repeat("a", maxUnpacked+1))
 	f := newFiles(t, with)
 	if got := text(t, f.get(http.MethodGet, "/console/assets/bomb-1.js")); len(got) != maxUnpacked {
 		t.Errorf("it became %d bytes", len(got))
@@ -232,10 +231,12 @@ func TestAFileIsUnpackedUpToALimit(t *testing.T) {
 }
 
 func TestTheProgramHoldsAConsole(t *testing.T) {
-	shown := newFiles(t, nil).pages
-	got := (&files{from: built.Files(), pages: shown}).get(http.MethodGet, "/console/")
-	if said := text(t, got); got.StatusCode != http.StatusOK ||
-		!strings.Contains(strings.ToLower(said), "<!doctype html>") {
-		t.Errorf("got %d %s", got.StatusCode, said)
+	f := &files{from: built.Files(), pages: newFiles(t, nil).pages}
+	for _, accept := range []string{"", "gzip", "br"} {
+		got := f.get(http.MethodGet, "/console/", "Accept-Encoding", accept)
+		if said := text(t, got); got.StatusCode != http.StatusOK || got.Header.Get("Content-Encoding") != accept ||
+			!strings.Contains(strings.ToLower(said), "<!doctype html>") {
+			t.Errorf("%q got %d %s", accept, got.StatusCode, said)
+		}
 	}
 }

@@ -1,5 +1,6 @@
-// Command pack puts the built console into one archive: every file of a directory, compressed, with .gz at its name.
-// Go's gzip gives the same bytes on every machine; that of Node depends on the processor.
+// Command pack puts the built console into one archive: every file of a directory, compressed twice, with .br and with
+// .gz at its name. Browsers ask for Brotli only over https, so the server needs both. These two libraries give the same
+// bytes on every machine; those of Node depend on the processor.
 //
 //	go run ./web/console/pack [-check] DIRECTORY ARCHIVE
 package main
@@ -15,8 +16,11 @@ import (
 	"log"
 	"maps"
 	"os"
+	"path"
 	"slices"
 	"strings"
+
+	"github.com/andybalholm/brotli"
 )
 
 func main() {
@@ -59,7 +63,7 @@ func run(directory, archive string, check bool) error {
 }
 
 // difference names a file that only one side has, or that differs. Contents count, not compressed bytes: another
-// version of Go may compress differently.
+// version of a compressor may compress differently.
 func difference(built, packed map[string][]byte) string {
 	for name, content := range built {
 		if theirs, ok := packed[name]; !ok || !bytes.Equal(content, theirs) {
@@ -93,20 +97,22 @@ func pack(files map[string][]byte) ([]byte, error) {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		w, err := archive.CreateHeader(&zip.FileHeader{Name: name + ".gz", Method: zip.Store})
-		if err != nil {
-			return nil, err
-		}
-		if err := compress(w, files[name]); err != nil {
-			return nil, err
+		for _, c := range codings {
+			w, err := archive.CreateHeader(&zip.FileHeader{Name: name + c.ending, Method: zip.Store})
+			if err != nil {
+				return nil, err
+			}
+			if err := c.compress(w, files[name]); err != nil {
+				return nil, err
+			}
 		}
 	}
 	err := archive.Close()
 	return out.Bytes(), err
 }
 
-func unpack(path string) (map[string][]byte, error) {
-	archive, err := zip.OpenReader(path)
+func unpack(from string) (map[string][]byte, error) {
+	archive, err := zip.OpenReader(from)
 	if err != nil {
 		return nil, err
 	}
@@ -115,21 +121,55 @@ func unpack(path string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := map[string][]byte{}
+	files, copies := map[string][]byte{}, map[string]int{}
 	for name, content := range compressed {
-		plain, ok := strings.CutSuffix(name, ".gz")
-		if !ok {
+		i := slices.IndexFunc(codings, func(c coding) bool { return c.ending == path.Ext(name) })
+		if i < 0 {
 			return nil, fmt.Errorf("%s is not compressed", name)
 		}
-		if files[plain], err = decompress(content); err != nil {
+		plain := strings.TrimSuffix(name, codings[i].ending)
+		unpacked, err := codings[i].decompress(content)
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if other, twice := files[plain]; twice && !bytes.Equal(unpacked, other) {
+			return nil, fmt.Errorf("%s holds something else in each coding", plain)
+		}
+		files[plain] = unpacked
+		copies[plain]++
+	}
+	for name, n := range copies {
+		if n != len(codings) {
+			return nil, fmt.Errorf("%s is not there in every coding", name)
 		}
 	}
 	return files, nil
 }
 
-func compress(to io.Writer, content []byte) error {
-	w, err := gzip.NewWriterLevel(to, gzip.BestCompression)
+// coding is a way to compress files.
+type coding struct {
+	ending     string
+	writer     func(io.Writer) (io.WriteCloser, error)
+	decompress func([]byte) ([]byte, error)
+}
+
+var codings = []coding{
+	{".br", func(to io.Writer) (io.WriteCloser, error) {
+		return brotli.NewWriterLevel(to, brotli.BestCompression), nil
+	}, func(content []byte) ([]byte, error) { return io.ReadAll(brotli.NewReader(bytes.NewReader(content))) }},
+	{".gz", func(to io.Writer) (io.WriteCloser, error) {
+		return gzip.NewWriterLevel(to, gzip.BestCompression)
+	}, func(content []byte) ([]byte, error) {
+		r, err := gzip.NewReader(bytes.NewReader(content))
+		if err != nil {
+			return nil, err
+		}
+		return io.ReadAll(r)
+	}},
+}
+
+func (c coding) compress(to io.Writer, content []byte) error {
+	w, err := c.writer(to)
 	if err != nil {
 		return err
 	}
@@ -137,12 +177,4 @@ func compress(to io.Writer, content []byte) error {
 		return err
 	}
 	return w.Close()
-}
-
-func decompress(content []byte) ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(content))
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(r)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"os"
 	"path/filepath"
@@ -62,5 +63,43 @@ func TestAnArchiveHoldsWhatTheBuildGave(t *testing.T) {
 	pack("not a valid zip file")
 	if again, err := os.ReadFile(archive); err != nil || !bytes.Equal(again, first) {
 		t.Errorf("the archive differs: %v", err)
+	}
+}
+
+// An archive that lacks a copy of a file, or has two that differ, is not taken for one that is up to date.
+func TestBothCopiesOfAFileAreCompared(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.js"), []byte("run()"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for wanted, texts := range map[string][]string{
+		"a.js is not there in every coding":        {"run()"},
+		"a.js holds something else in each coding": {"run()", "walk()"},
+		"a.js differs": {"walk()", "walk()"},
+	} {
+		path := filepath.Join(t.TempDir(), "dist.zip")
+		file, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		archive := zip.NewWriter(file)
+		for i, text := range texts {
+			w, err := archive.Create("a.js" + codings[i].ending)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := codings[i].compress(w, []byte(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := archive.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := run(dir, path, true); err == nil || !strings.Contains(err.Error(), wanted) {
+			t.Errorf("%q: %v", wanted, err)
+		}
 	}
 }

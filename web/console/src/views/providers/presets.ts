@@ -39,10 +39,10 @@ export function protocolOf(preset: Preset): 'oidc' | 'oauth' | 'jwt' {
   return preset === 'jwt' ? 'jwt' : preset === 'github' || preset === 'oauth' ? 'oauth' : 'oidc';
 }
 
-/** The guide about a preset, in the documentation. */
+/** The address of the guide about a preset, in the documentation that the server shows. */
 export function guideOf(preset: Preset): string {
   const page = preset === 'oidc' ? 'openid-connect' : preset;
-  return preset === 'oauth' ? 'docs/guides/identity-providers.md' : `docs/guides/providers/${page}.md`;
+  return preset === 'oauth' ? '/docs/guides/identity-providers' : `/docs/guides/providers/${page}`;
 }
 
 /** Our address that a provider sends people back to. */
