@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/base/secret"
@@ -122,7 +124,17 @@ func (s Users) GetUser(ctx context.Context, r *signetv1.GetUserRequest) (*signet
 		return nil, err
 	}
 	out, err := s.render(ctx, u)
-	return &signetv1.GetUserResponse{User: out}, err
+	if err != nil {
+		return nil, err
+	}
+	answer := &signetv1.GetUserResponse{User: out}
+	// This is part of how a user signs in. It is for those who may read the user's second factors, too.
+	if u.Data.Service != nil {
+		answer.HasSecret = proto.Bool(u.Data.Service.HasSecret)
+	} else {
+		answer.HasPassword = proto.Bool(u.Data.Password.Version > 0)
+	}
+	return answer, nil
 }
 
 // render shows a user. Login names follow from the organization's domains, so that is read along.

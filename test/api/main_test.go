@@ -68,6 +68,7 @@ var stories = []struct {
 	{"password must be changed", changeRequiredStory},
 	{"password set by somebody else", setPasswordStory},
 	{"password changed by oneself", changePasswordStory},
+	{"whether there is a password or a secret", hasPasswordStory},
 	{"every character of a password counts", longPasswordStory},
 	{"ending sessions", endSessionStory},
 	{"sign-in names", signInNameStory},

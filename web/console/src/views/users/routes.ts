@@ -11,7 +11,7 @@ export const routes: readonly Route[] = [
   },
   { path: '/o/:org/search', area: 'users', view: () => import('./Search.svelte'), needs: 'UserService/SearchUsers' },
   { path: '/o/:org/import', area: 'users', view: () => import('./Import.svelte'), needs: 'UserService/ImportUsers' },
-  { path: '/o/:org/users/:user', area: 'users', view: () => import('./Profile.svelte'), needs: 'UserService/GetUser' },
+  { path: '/o/:org/users/:user', area: 'users', view: () => import('./Overview.svelte'), needs: 'UserService/GetUser' },
   {
     path: '/o/:org/users/:user/sign-in',
     area: 'users',
