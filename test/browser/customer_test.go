@@ -117,7 +117,7 @@ func TestProvidersOfACustomerFromItsFirstDay(t *testing.T) {
 			port := testkit.FreePort(t)
 			ada.Type("Name", "Acme")
 			ada.Type("Issuer", foreignAt(port))
-			ada.Type("Client id", foreignClient)
+			ada.Type("Client ID", foreignClient)
 			ada.Type("Client secret", foreignSecret)
 			ada.Click(ada.Labelled("The first sign-in creates a user"))
 			ada.Press("Add")

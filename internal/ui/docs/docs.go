@@ -109,7 +109,7 @@ func (d *Docs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "The documentation has no such page. All pages are listed at "+Path, http.StatusNotFound)
 	case d.Elsewhere != nil:
 		h.Set("Cache-Control", "no-store")
-		h.Set("Location", d.Elsewhere.JoinPath("/" + p.at).String())
+		h.Set("Location", d.Elsewhere.JoinPath("/"+p.at).String())
 		w.WriteHeader(http.StatusSeeOther)
 	default:
 		d.serve(w, r, d.make(p))
