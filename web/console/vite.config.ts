@@ -14,6 +14,12 @@ const inFolder =
   (id: string) =>
     folders.includes(folderOf(id));
 
+/** Clients that one area alone calls: they are loaded with it. */
+const ofOneArea = /\/(?:link|policy|remembered_device|sign_in_count|signing_key|status|webhook)_pb\.ts$/;
+const inShared = inFolder('lib', 'lib/api', 'lib/ui', 'gen', 'gen/signet/v1');
+/** The examples for applications are as long as the rest of a view, and seldom looked at. */
+const snippets = /\/views\/apps\/(?:snippets\.ts|Snippets\.svelte)$/;
+
 /**
  * Generated clients hold their definition in base64, in which nothing repeats: as plain bytes, it takes two thirds of
  * the room when it is compressed.
@@ -49,11 +55,16 @@ export default defineConfig({
       output: {
         codeSplitting: {
           groups: [
-            { name: 'shared', test: inFolder('lib', 'lib/api', 'lib/ui', 'gen', 'gen/signet/v1'), priority: 4 },
+            { name: 'shared', test: (id) => inShared(id) && !ofOneArea.test(id), priority: 4 },
             // The frame names the files of all areas, so it changes with each of them. No other file imports it.
             { name: 'index', test: inFolder('.'), priority: 3 },
             { name: 'dialogs', test: inFolder('lib/form', 'lib/dialog'), priority: 2 },
-            { debugName: 'views', name: (id) => folderOf(id).split('views/')[1] ?? null, priority: 1 },
+            {
+              debugName: 'views',
+              name: (id) => (snippets.test(id) ? null : (folderOf(id).split('views/')[1] ?? null)),
+              priority: 1,
+            },
+            { name: 'snippets', test: snippets, priority: 0 },
           ],
         },
       },
