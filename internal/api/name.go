@@ -42,7 +42,7 @@ var namedKinds = byPrefix(
 		nameOf(user.Kind, func(u *user.User) (string, bool) { return u.ShownName(), u.State == user.Removed })},
 	namedKind{org.Kind, []access.Permission{access.OrgRead},
 		nameOf(org.Kind, func(o *org.Org) (string, bool) { return o.Name, o.State == org.Removed })},
-	namedKind{app.Kind, []access.Permission{access.AppRead},
+	namedKind{app.Kind, []access.Permission{access.AppRead, access.SignInRead, access.UserSupport}, // what sign-ins name
 		nameOf(app.Kind, func(a *app.App) (string, bool) { return a.Name, a.State == app.Removed })},
 	namedKind{project.Kind, []access.Permission{access.ProjectRead},
 		nameOf(project.Kind, func(p *project.Project) (string, bool) { return p.Name, p.State == project.Removed })},
@@ -50,7 +50,7 @@ var namedKinds = byPrefix(
 		nameOf(group.Kind, func(g *group.Group) (string, bool) { return g.Name, g.State == group.Removed })},
 	namedKind{role.Kind, []access.Permission{access.MemberRead},
 		nameOf(role.Kind, func(r *role.Role) (string, bool) { return r.Name, r.State == role.Removed })},
-	namedKind{idp.Kind, []access.Permission{access.IDPRead},
+	namedKind{idp.Kind, []access.Permission{access.IDPRead, access.SignInRead, access.UserSupport},
 		nameOf(idp.Kind, func(p *idp.Provider) (string, bool) { return p.General.Name, p.State == idp.Removed })},
 	namedKind{webhook.Kind, []access.Permission{access.WebhookRead},
 		nameOf(webhook.Kind, func(w *webhook.Webhook) (string, bool) { return w.Name, w.State == webhook.Removed })},

@@ -51,7 +51,9 @@ func namesStory(t *testing.T, c *Client) {
 		fmt.Sprint([]string{s.user.UserID, s.org}))
 	// Each kind takes the permission for it.
 	same(t, "a manager of users", fmt.Sprint(told(s.holder(t, userManager), ids...)),
-		fmt.Sprint([]string{ids[0], s.org, s.group(), ids[7]}))
+		fmt.Sprint([]string{ids[0], s.org, s.app, s.idp, s.group(), ids[7]}))
+	same(t, "support", fmt.Sprint(told(home.holder(t, support), ids...)),
+		fmt.Sprint([]string{ids[0], s.org, s.app, s.idp, ids[7]}))
 	same(t, "a manager of settings", fmt.Sprint(told(s.holder(t, settingsManager), ids...)),
 		fmt.Sprint([]string{s.org, s.app, s.idp, s.project()}))
 

@@ -69,7 +69,7 @@ type entry struct {
 // Mount registers the pages.
 func (d *Docs) Mount(site *web.Site) {
 	site.HandleTree(Path, web.Entry{Handler: d, Counted: web.AsStatic})
-	site.Handle(strings.TrimSuffix(Path, "/"), web.Entry{Handler: http.HandlerFunc(d.slash), Counted: web.AsStatic})
+	site.Handle(strings.TrimSuffix(Path, "/"), d.Pages.SameOrigin(http.HandlerFunc(d.slash)))
 }
 
 // slash adds the slash that an address typed by hand lacks.
