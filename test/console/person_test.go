@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/signet-idm/signet/internal/domain/factor/factortest"
@@ -37,34 +38,57 @@ func (w *window) fact(name string) (said string) {
 	return said
 }
 
-// reached are the names of what Tab leads to in the view.
-func (w *window) reached() (names []string) {
+// reached are the names of what Tab leads to in a view. It is opened again afterwards: who has left a page with Tab no
+// longer types into it.
+func (w *window) reached(path string) (names []string) {
 	w.t.Helper()
+	defer w.visit(path)
 	var count int
 	w.Evaluate(`document.querySelector('main h1').focus(), document.querySelectorAll('main :is(a, button)').length`, &count)
 	for range count {
 		w.key(kb.Tab)
 		var name string
-		w.Evaluate(`document.activeElement.closest('main') && (document.activeElement.getAttribute('aria-label') || document.activeElement.innerText)`, &name)
+		w.Evaluate(`document.activeElement.closest('main') === null ? '' : document.activeElement.getAttribute('aria-label') || document.activeElement.innerText`, &name)
+		if name == "" {
+			break
+		}
 		names = append(names, name)
 	}
 	return names
+}
+
+// enterKey presses Enter as a keyboard does: nothing is typed if the page has used the key. Typed all the same, as key
+// does it, it would press what the key has opened.
+func (w *window) enterKey() {
+	w.t.Helper()
+	press := func(what input.KeyType) *input.DispatchKeyEventParams {
+		return input.DispatchKeyEvent(what).WithKey("Enter").WithCode("Enter").WithWindowsVirtualKeyCode(13)
+	}
+	w.Do(press(input.KeyDown).WithText("\r"), press(input.KeyUp))
 }
 
 // menu opens a menu with the keyboard, and gives its entries. The first one is chosen.
 func (w *window) menu(name string) (entries []string) {
 	w.t.Helper()
 	w.Evaluate(fmt.Sprintf(`[...document.querySelectorAll('main button')].find((e) => (e.getAttribute('aria-label') || e.innerText.trim()) === %q).focus()`, name), nil)
-	w.key(kb.Enter)
-	w.until("the menu is open", `document.querySelector('[role="menu"] [role="menuitem"]:focus') !== null`)
+	w.enterKey()
+	w.until("the menu is open", `document.activeElement.getAttribute('role') === 'menuitem'`)
 	w.Evaluate(`[...document.querySelectorAll('[role="menuitem"]')].map((e) => e.innerText.trim())`, &entries)
 	return entries
+}
+
+// focusBack waits until a dialog is gone and has given the focus back.
+func (w *window) focusBack() {
+	w.t.Helper()
+	w.until("the dialog has given the focus back",
+		`document.querySelector('[role="dialog"]') === null && document.activeElement.closest('main') !== null`)
 }
 
 func (w *window) closeMenu() {
 	w.t.Helper()
 	w.key(kb.Escape)
-	w.until("the menu is closed", `document.querySelector('[role="menu"]') === null`)
+	w.until("the menu is closed, and its button has the focus again",
+		`document.querySelector('[role="menu"]') === null && document.activeElement.getAttribute('aria-haspopup') === 'menu'`)
 }
 
 // The overview of a person says how the person signs in, and offers what the caller may do about it.
@@ -115,7 +139,7 @@ func TestAPersonAtAGlance(t *testing.T) {
 	t.Run("by keyboard alone", func(t *testing.T) {
 		w := &window{Tab: w.Tab, t: t, s: s}
 		w.visit(path)
-		reached := w.reached()
+		reached := w.reached(path)
 		for _, name := range []string{"More actions", "Edit profile", "Change: E-mail", "Add: Phone", "Change: User name",
 			"Set: Password", "Help to sign in", "Details: Sign-in", "Details: Access"} {
 			if !slices.Contains(reached, name) {
@@ -132,24 +156,26 @@ func TestAPersonAtAGlance(t *testing.T) {
 			t.Errorf("the menu has %q", rare)
 		}
 		w.key(kb.ArrowDown)
-		w.key(kb.Enter)
+		w.enterKey()
 		w.sees("Sessions and tokens end at once and for good.")
 		w.until("the focus is in the question", `document.activeElement.closest('[role="dialog"]') !== null`)
-		w.key(kb.Enter)
+		w.enterKey()
 		w.sees("The user was locked.")
+		w.focusBack()
 		if rare := w.menu("More actions"); !slices.Equal(rare, []string{"Unlock", "Remove"}) {
 			t.Errorf("of a locked user the menu has %q", rare)
 		}
-		w.key(kb.Enter)
+		w.enterKey()
 		w.sees("Earlier sessions and tokens stay invalid.")
-		w.key(kb.Enter)
+		w.enterKey()
 		w.sees("The user can sign in again.")
+		w.focusBack()
 
 		w.Evaluate(`document.querySelector('[aria-label="Set: Password"]').focus()`, nil)
-		w.key(kb.Enter)
+		w.enterKey()
 		w.until("the field has the focus", `document.activeElement.name === 'password'`)
 		w.key(password)
-		w.key(kb.Enter)
+		w.enterKey()
 		w.sees("The password was set.")
 		w.until("the overview says so", `document.querySelector('[aria-label="Change: Password"]') !== null`)
 		w.tells("Password", "Set", "Must be changed at the next sign-in")
@@ -181,7 +207,7 @@ func TestAPersonAtAGlance(t *testing.T) {
 			t.Errorf("somebody who owns nothing is told %q", said)
 		}
 		w.tells("Providers", "The security policy does not allow this provider.")
-		w.visit("/o/" + org + "/users/" + s.admin.id)
+		w.visit("/o/" + org + "/users/" + s.person(org, "owner", "ORG_OWNER").id)
 		w.tells("Password", "Only owners can, while none of them has another way.")
 		s.rest("PUT", "/v1/orgs/"+org+"/policy", map[string]any{"policy": map[string]any{}})
 		w.quiet()
@@ -246,7 +272,7 @@ func TestAPersonAtAGlance(t *testing.T) {
 		w.tells("Second factors", "Authenticator app")
 		w.tells("Providers", "Staff portal")
 		w.sees("You may not see who has roles in this organization.")
-		for _, name := range w.reached() {
+		for _, name := range w.reached(path) {
 			if strings.HasPrefix(name, "Change") || strings.HasPrefix(name, "Edit") || strings.HasPrefix(name, "Remove") {
 				t.Errorf("support is offered %q", name)
 			}
