@@ -4,7 +4,7 @@ package docs
 
 import "embed"
 
-//go:embed *.md api guides operations/*.md operations/proxies
+//go:embed *.md api guides/*.md guides/*.conf guides/providers operations/*.md operations/proxies
 var files embed.FS
 
 // Files are the pages, each under its path below docs/.

@@ -230,7 +230,9 @@ func TestProvidersOfACustomerFromItsFirstDay(t *testing.T) {
 			support.Visit("/o/" + org + "/search?q=tom")
 			support.Click(`main table a[href*="/users/usr_"]`)
 			support.shown("users")
-			support.Sees("The application is only for people with a role.")
+			const why = "The application is only for people with a role."
+			support.Sees(why)
+			support.Mark("the reason", fmt.Sprintf(`[...document.querySelectorAll('main td *')].find((e) => e.innerText.includes(%q))`, why))
 			support.pictured("support")
 			support.quiet()
 

@@ -301,7 +301,8 @@ func (op *operation) aboutCaller() bool {
 	return op.rule.GetAuthenticated() && op.rule.GetScope() == signetv1.Scope_SCOPE_SELF
 }
 
-// findDetails looks for the details of the object that an answer holds: directly, or in its only message.
+// findDetails looks for the details of the object that an answer holds: directly, or in the only message
+// beside plain values.
 func findDetails(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 	const name = "signet.v1.Details"
 	direct := func(md protoreflect.MessageDescriptor) protoreflect.FieldDescriptor {
@@ -314,11 +315,20 @@ func findDetails(md protoreflect.MessageDescriptor) []protoreflect.FieldDescript
 	if f := direct(md); f != nil {
 		return []protoreflect.FieldDescriptor{f}
 	}
-	if md.Fields().Len() == 1 {
-		if f := md.Fields().Get(0); f.Message() != nil && !f.IsList() && !f.IsMap() {
-			if inner := direct(f.Message()); inner != nil {
-				return []protoreflect.FieldDescriptor{f, inner}
-			}
+	var only protoreflect.FieldDescriptor
+	for i := range md.Fields().Len() {
+		f := md.Fields().Get(i)
+		if f.Message() == nil && !f.IsList() {
+			continue // a value beside the object, of which it follows
+		}
+		if only != nil || f.IsList() || f.IsMap() {
+			return nil
+		}
+		only = f
+	}
+	if only != nil {
+		if inner := direct(only.Message()); inner != nil {
+			return []protoreflect.FieldDescriptor{only, inner}
 		}
 	}
 	return nil
