@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/signet-idm/signet/internal/domain/factor/factortest"
@@ -57,21 +56,11 @@ func (w *window) reached(path string) (names []string) {
 	return names
 }
 
-// enterKey presses Enter as a keyboard does: nothing is typed if the page has used the key. Typed all the same, as key
-// does it, it would press what the key has opened.
-func (w *window) enterKey() {
-	w.t.Helper()
-	press := func(what input.KeyType) *input.DispatchKeyEventParams {
-		return input.DispatchKeyEvent(what).WithKey("Enter").WithCode("Enter").WithWindowsVirtualKeyCode(13)
-	}
-	w.Do(press(input.KeyDown).WithText("\r"), press(input.KeyUp))
-}
-
 // menu opens a menu with the keyboard, and gives its entries. The first one is chosen.
 func (w *window) menu(name string) (entries []string) {
 	w.t.Helper()
 	w.Evaluate(fmt.Sprintf(`[...document.querySelectorAll('main button')].find((e) => (e.getAttribute('aria-label') || e.innerText.trim()) === %q).focus()`, name), nil)
-	w.enterKey()
+	w.key(kb.Enter)
 	w.until("the menu is open", `document.activeElement.getAttribute('role') === 'menuitem'`)
 	w.Evaluate(`[...document.querySelectorAll('[role="menuitem"]')].map((e) => e.innerText.trim())`, &entries)
 	return entries
@@ -156,26 +145,26 @@ func TestAPersonAtAGlance(t *testing.T) {
 			t.Errorf("the menu has %q", rare)
 		}
 		w.key(kb.ArrowDown)
-		w.enterKey()
+		w.key(kb.Enter)
 		w.sees("Sessions and tokens end at once and for good.")
 		w.until("the focus is in the question", `document.activeElement.closest('[role="dialog"]') !== null`)
-		w.enterKey()
+		w.key(kb.Enter)
 		w.sees("The user was locked.")
 		w.focusBack()
 		if rare := w.menu("More actions"); !slices.Equal(rare, []string{"Unlock", "Remove"}) {
 			t.Errorf("of a locked user the menu has %q", rare)
 		}
-		w.enterKey()
+		w.key(kb.Enter)
 		w.sees("Earlier sessions and tokens stay invalid.")
-		w.enterKey()
+		w.key(kb.Enter)
 		w.sees("The user can sign in again.")
 		w.focusBack()
 
 		w.Evaluate(`document.querySelector('[aria-label="Set: Password"]').focus()`, nil)
-		w.enterKey()
+		w.key(kb.Enter)
 		w.until("the field has the focus", `document.activeElement.name === 'password'`)
 		w.key(password)
-		w.enterKey()
+		w.key(kb.Enter)
 		w.sees("The password was set.")
 		w.until("the overview says so", `document.querySelector('[aria-label="Change: Password"]') !== null`)
 		w.tells("Password", "Set", "Must be changed at the next sign-in")
