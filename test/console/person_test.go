@@ -137,7 +137,7 @@ func TestAPersonAtAGlance(t *testing.T) {
 		}
 		helps := w.menu("Help to sign in")
 		if want := []string{"Send a mail to reset the password", "Send a link to choose a password",
-			"Have the e-mail address confirmed again", "Clear failed attempts"}; !slices.Equal(helps, want) {
+			"Have the e-mail address verified again", "Clear failed attempts"}; !slices.Equal(helps, want) {
 			t.Errorf("help is %q", helps)
 		}
 		w.closeMenu()
@@ -267,7 +267,7 @@ func TestAPersonAtAGlance(t *testing.T) {
 			}
 		}
 		if helps := w.menu("Help to sign in"); !slices.Equal(helps, []string{"Send a mail to reset the password",
-			"Have the e-mail address confirmed again", "Clear failed attempts"}) {
+			"Have the e-mail address verified again", "Clear failed attempts"}) {
 			t.Errorf("support may help with %q", helps)
 		}
 		w.closeMenu()

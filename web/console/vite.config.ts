@@ -17,6 +17,10 @@ const inFolder =
 /** Clients that one area alone calls: they are loaded with it. */
 const ofOneArea = /\/(?:link|policy|remembered_device|sign_in_count|signing_key|status|webhook)_pb\.ts$/;
 const inShared = inFolder('lib', 'lib/api', 'lib/ui', 'gen', 'gen/signet/v1');
+/** The list of users, the search and the import are not what the page of one user needs. */
+const manyUsers = /\/views\/users\/(?:Users\.svelte|Search\.svelte|Import\.svelte|import\.ts)$/;
+/** The page of a user reads the policy, too, without its views. */
+const policyClient = /\/policy_pb\.ts$/;
 /** The examples for applications are as long as the rest of a view, and seldom looked at. */
 const snippets = /\/views\/apps\/(?:snippets\.ts|Snippets\.svelte)$/;
 
@@ -58,6 +62,8 @@ export default defineConfig({
             { name: 'shared', test: (id) => inShared(id) && !ofOneArea.test(id), priority: 4 },
             // The frame names the files of all areas, so it changes with each of them. No other file imports it.
             { name: 'index', test: inFolder('.'), priority: 3 },
+            { name: 'policy-client', test: policyClient, priority: 2 },
+            { name: 'many-users', test: manyUsers, priority: 2 },
             { name: 'dialogs', test: inFolder('lib/form', 'lib/dialog'), priority: 2 },
             {
               debugName: 'views',
