@@ -250,8 +250,13 @@ func readDetails(m proto.Message) *signetv1.Details {
 		return d.GetDetails()
 	}
 	fields := m.ProtoReflect().Descriptor().Fields()
-	if fields.Len() != 1 || fields.Get(0).Message() == nil || fields.Get(0).IsList() {
+	if fields.Len() == 0 || fields.Get(0).Message() == nil || fields.Get(0).IsList() {
 		return nil
+	}
+	for i := 1; i < fields.Len(); i++ { // plain values may stand beside the object
+		if fields.Get(i).Message() != nil || fields.Get(i).IsList() {
+			return nil
+		}
 	}
 	if d, is := m.ProtoReflect().Get(fields.Get(0)).Message().Interface().(detailed); is {
 		return d.GetDetails()

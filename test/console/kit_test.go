@@ -26,9 +26,6 @@ import (
 
 var must = testkit.Must
 
-// patience is how long a test waits for what should come at once.
-const patience = testkit.Patience
-
 // program is the built binary.
 var program string
 

@@ -20,6 +20,7 @@ import (
 	_ "github.com/signet-idm/signet/gen/signet/v1" // its operations are called by their names
 	"github.com/signet-idm/signet/test/browser"
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // roles are those of the API, and none.
@@ -208,7 +209,7 @@ func (w *window) refused(method protoreflect.MethodDescriptor, request proto.Mes
 	w.t.Helper()
 	body, err := proto.Marshal(request)
 	must(w.t, err)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	client := connect.NewClient[encoded, encoded](http.DefaultClient,
 		fmt.Sprintf("%s/%s/%s", w.s.url, method.Parent().FullName(), method.Name()), connect.WithGRPCWeb(),

@@ -63,14 +63,15 @@ export default defineConfig({
             // The frame names the files of all areas, so it changes with each of them. No other file imports it.
             { name: 'index', test: inFolder('.'), priority: 3 },
             { name: 'policy-client', test: policyClient, priority: 2 },
-            { name: 'many-users', test: manyUsers, priority: 2 },
             { name: 'dialogs', test: inFolder('lib/form', 'lib/dialog'), priority: 2 },
             {
               debugName: 'views',
-              name: (id) => (snippets.test(id) ? null : (folderOf(id).split('views/')[1] ?? null)),
+              name: (id) =>
+                snippets.test(id) || manyUsers.test(id) ? null : (folderOf(id).split('views/')[1] ?? null),
               priority: 1,
             },
             { name: 'snippets', test: snippets, priority: 0 },
+            { name: 'many-users', test: manyUsers, priority: 0 },
           ],
         },
       },
