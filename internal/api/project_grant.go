@@ -67,12 +67,15 @@ func (s Projects) WithdrawProjectGrant(ctx context.Context,
 	return &signetv1.WithdrawProjectGrantResponse{Details: changed(d)}, nil
 }
 
+// The applications of each are read, too.
+const grantsPerPage = 50
+
 // ListGrantedProjects reads a page of the projects that are granted to the context organization.
 func (s Projects) ListGrantedProjects(ctx context.Context,
 	r *signetv1.ListGrantedProjectsRequest) (*signetv1.ListGrantedProjectsResponse, error) {
 	found, next, err := pageOf(ctx, s.Master, r,
 		func(after event.Cursor, limit int) ([]project.Granted, *event.Cursor, error) {
-			return project.ListGranted(ctx, s.Store, call.From(ctx).Permit, after, limit)
+			return project.ListGranted(ctx, s.Store, call.From(ctx).Permit, after, min(limit, grantsPerPage))
 		})
 	if err != nil {
 		return nil, err

@@ -272,6 +272,19 @@ func grantStory(t *testing.T, c *Client) {
 	}
 	c.refused(t, noProject, d.customer.owner, &signetv1.ListProjectGrantsRequest{ProjectId: d.project})
 	c.refused(t, noProject, d.customer.owner, &signetv1.GetProjectRequest{ProjectId: d.project})
+	if c.wire.name() == c.w.rest.name() {
+		many := c.w.newScene(t)
+		for range 51 {
+			one := &deal{vendor: d.vendor, customer: many, project: c.newProject(t, d.vendor.owner)}
+			one.grant = c.offer(t, one)
+			c.accept(t, one)
+		}
+		page := done[*signetv1.ListGrantedProjectsResponse](t, c, many.owner,
+			&signetv1.ListGrantedProjectsRequest{PageSize: 500})
+		if len(page.GetProjects()) != 50 || page.GetNextPageToken() == "" {
+			t.Errorf("%d granted projects on a page of 500", len(page.GetProjects()))
+		}
+	}
 	for _, as := range []*Actor{d.customer.owner, d.vendor.owner} { // nobody accepts or declines for somebody else
 		c.refused(t, noGrant, as, &signetv1.AcceptGrantedProjectRequest{GrantId: offered.grant})
 		c.refused(t, noGrant, as, &signetv1.DeclineGrantedProjectRequest{GrantId: offered.grant})

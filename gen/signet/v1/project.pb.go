@@ -1932,7 +1932,8 @@ func (x *WithdrawProjectGrantResponse) GetDetails() *Details {
 // Which granted projects to list.
 type ListGrantedProjectsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many to return at most: up to 500, 50 if it is 0 or left out.
+	// How many to return at most: up to 500, 50 if it is 0 or left out. No page
+	// has more than 50: the applications of each are read with it.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// `nextPageToken` of the previous page; the other parameters must be the
 	// same.

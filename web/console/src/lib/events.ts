@@ -123,11 +123,6 @@ export function placeOfKind(event: Event): string {
   return kindPlaces[event.objectType]?.(event.orgId) ?? '';
 }
 
-/** The time of an event for a list. */
-export function logTime(time: Date): string {
-  return new Intl.DateTimeFormat(language(), { dateStyle: 'medium', timeStyle: 'medium' }).format(time);
-}
-
 /** The object of an event, by its identifier, and which event of the object it is. */
 export function partsOf(eventId: string): { object: string; sequence: bigint } | undefined {
   const [, object, sequence] = /^(.+)\.(\d{1,18})$/.exec(eventId) ?? [];

@@ -1,11 +1,25 @@
 // Dates and numbers as people of the chosen language write them.
 import { timestampDate, type Timestamp } from '@bufbuild/protobuf/wkt';
-import { language } from './texts.svelte';
+import { language, type Language } from './texts.svelte';
+
+const formats = new Map<string, unknown>();
+
+/** The format of that name in the language of the page. To make one takes longer than to use it a hundred times. */
+function format<T>(name: string, make: (language: Language) => T): T {
+  const key = `${language()} ${name}`;
+  if (!formats.has(key)) formats.set(key, make(language()));
+  return formats.get(key) as T;
+}
+
+const dates = (options: Intl.DateTimeFormatOptions) =>
+  format(JSON.stringify(options), (of) => new Intl.DateTimeFormat(of, options));
+const numbers = (options: Intl.NumberFormatOptions = {}) =>
+  format(JSON.stringify(options), (of) => new Intl.NumberFormat(of, options));
 
 /** A date does not break, nor does a time: a line may only end between them. */
 function formatted(time: Timestamp | Date | undefined, options: Intl.DateTimeFormatOptions): string {
   if (!time) return '';
-  return new Intl.DateTimeFormat(language(), options)
+  return dates(options)
     .formatToParts(asDate(time))
     .map(({ value }, i, parts) => (parts[i + 1]?.type === 'hour' ? value : value.replaceAll(' ', '\u00a0')))
     .join('');
@@ -14,6 +28,17 @@ function formatted(time: Timestamp | Date | undefined, options: Intl.DateTimeFor
 /** A time with date, to the minute. */
 export function dateTime(time: Timestamp | Date | undefined): string {
   return formatted(time, { dateStyle: 'medium', timeStyle: 'short' });
+}
+
+/** A day that is counted in UTC, such as `2026-11-19`. */
+export function day(of: string, style: 'short' | 'long' = 'short'): string {
+  const options = style === 'long' ? ({ dateStyle: 'long' } as const) : ({ day: 'numeric', month: 'short' } as const);
+  return dates({ timeZone: 'UTC', ...options }).format(new Date(`${of}T00:00:00Z`));
+}
+
+/** The time of a line in a log. */
+export function logTime(time: Date): string {
+  return dates({ dateStyle: 'medium', timeStyle: 'medium' }).format(time);
 }
 
 /** A date alone. */
@@ -34,7 +59,7 @@ export function exactTime(time: Timestamp | Date | undefined): string {
     fractionalSecondDigits: 3,
     timeZoneName: 'short',
   } as const;
-  return new Intl.DateTimeFormat(language(), parts).format(asDate(time));
+  return dates(parts).format(asDate(time));
 }
 
 /** How long ago, or in how long. */
@@ -46,14 +71,18 @@ export function relative(time: Timestamp | Date | undefined): string {
     ['hour', 3600],
     ['minute', 60],
   ] as const;
-  const format = new Intl.RelativeTimeFormat(language(), { numeric: 'auto' });
+  const from = format('relative', (of) => new Intl.RelativeTimeFormat(of, { numeric: 'auto' }));
   for (const [unit, length] of units)
-    if (Math.abs(seconds) >= length) return format.format(Math.round(seconds / length), unit);
-  return format.format(Math.round(seconds), 'second');
+    if (Math.abs(seconds) >= length) return from.format(Math.round(seconds / length), unit);
+  return from.format(Math.round(seconds), 'second');
+}
+
+export function milliseconds(value: number): string {
+  return numbers({ style: 'unit', unit: 'millisecond', unitDisplay: 'short' }).format(value);
 }
 
 export function number(value: number | bigint): string {
-  return new Intl.NumberFormat(language()).format(value);
+  return numbers().format(value);
 }
 
 /** The units in which durations are given, the largest first. */
@@ -74,18 +103,18 @@ export function durationUnit(seconds: number): DurationUnit {
 export function duration(seconds: number): string {
   const unit = durationUnit(seconds);
   const length = durationUnits.find(([name]) => name === unit)?.[1] ?? 1;
-  return new Intl.NumberFormat(language(), { style: 'unit', unit, unitDisplay: 'long' }).format(seconds / length);
+  return numbers({ style: 'unit', unit, unitDisplay: 'long' }).format(seconds / length);
 }
 
 /** The name of a unit, as it stands behind a number. */
 export function unitText(unit: DurationUnit, amount: number): string {
-  const parts = new Intl.NumberFormat(language(), { style: 'unit', unit, unitDisplay: 'long' }).formatToParts(amount);
+  const parts = numbers({ style: 'unit', unit, unitDisplay: 'long' }).formatToParts(amount);
   return parts.find((p) => p.type === 'unit')?.value ?? unit;
 }
 
 /** Several things in one sentence. */
 export function list(items: readonly string[]): string {
-  return new Intl.ListFormat(language(), { type: 'conjunction' }).format(items);
+  return format('list', (of) => new Intl.ListFormat(of, { type: 'conjunction' })).format(items);
 }
 
 export function asDate(time: Timestamp | Date): Date {

@@ -3,7 +3,7 @@ import type { JsonObject } from '@bufbuild/protobuf';
 import { Webhook_State, WebhookService, type Webhook } from '../../gen/signet/v1/webhook_pb';
 import { holds, isDefault, may } from '../../lib/access.svelte';
 import type { Field } from '../../lib/form/fields';
-import { language, t } from '../../lib/texts.svelte';
+import { t } from '../../lib/texts.svelte';
 import OrganizationsPicker from './OrganizationsPicker.svelte';
 import TypesPicker from './TypesPicker.svelte';
 
@@ -61,10 +61,6 @@ export function initialOf(webhook: Webhook | undefined): JsonObject {
 
 export function isActive(webhook: Webhook): boolean {
   return webhook.state === Webhook_State.ACTIVE;
-}
-
-export function millis(value: number): string {
-  return new Intl.NumberFormat(language(), { style: 'unit', unit: 'millisecond', unitDisplay: 'short' }).format(value);
 }
 
 /** The answer of a receiver in one word. */
