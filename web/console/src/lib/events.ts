@@ -1,7 +1,7 @@
 // What events say: their types as sentences, the objects they are about, and the difference that each one made.
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { Event } from '../gen/signet/v1/event_pb';
-import { dateTime, list } from './format';
+import { dateTime, formatted, list } from './format';
 import { hasText, language, t } from './texts.svelte';
 
 // The kinds with the names of their types. A number is the newest version of a type that has more than one.
@@ -123,9 +123,19 @@ export function placeOfKind(event: Event): string {
   return kindPlaces[event.objectType]?.(event.orgId) ?? '';
 }
 
+/** What an object without a name is called by the event that made it, or else its identifier; empty if it has none. */
+export function calledBy(event: Event): { name: string; id: string } {
+  const { name, email } = event.payload ?? {};
+  const called = [name, email].find((text) => typeof text === 'string' && text !== '');
+  return {
+    name: typeof called === 'string' ? called : '',
+    id: /^[a-z]{3}_[0-9a-f]+$/.test(event.objectId) ? event.objectId : '',
+  };
+}
+
 /** The time of an event for a list. */
 export function logTime(time: Date): string {
-  return new Intl.DateTimeFormat(language(), { dateStyle: 'medium', timeStyle: 'medium' }).format(time);
+  return formatted(time, { dateStyle: 'medium', timeStyle: 'medium' });
 }
 
 /** The object of an event, by its identifier, and which event of the object it is. */

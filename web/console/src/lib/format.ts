@@ -3,7 +3,7 @@ import { timestampDate, type Timestamp } from '@bufbuild/protobuf/wkt';
 import { language } from './texts.svelte';
 
 /** A date does not break, nor does a time: a line may only end between them. */
-function formatted(time: Timestamp | Date | undefined, options: Intl.DateTimeFormatOptions): string {
+export function formatted(time: Timestamp | Date | undefined, options: Intl.DateTimeFormatOptions): string {
   if (!time) return '';
   return new Intl.DateTimeFormat(language(), options)
     .formatToParts(asDate(time))
