@@ -2,7 +2,9 @@
 // request.
 import { SvelteMap } from 'svelte/reactivity';
 import { NameService } from '../gen/signet/v1/name_pb';
+import { may } from './access.svelte';
 import { call } from './api/call.svelte';
+import type { OperationName } from './api/rules';
 import { address } from './router.svelte';
 
 /** What an identifier stands for. */
@@ -62,19 +64,21 @@ export function nameText(id: string): string {
   return known.get(id)?.name || id;
 }
 
-const places: Record<Named['kind'], (n: Named) => string> = {
-  user: (n) => `/o/${n.org}/users/${n.id}`,
-  org: (n) => `/o/${n.id}`,
-  app: (n) => `/o/${n.org}/apps/${n.id}`,
-  project: (n) => `/o/${n.org}/projects/${n.id}`,
-  group: (n) => `/o/${n.org}/groups/${n.id}`,
-  idp: (n) => `/o/${n.org}/providers/${n.id}`,
-  webhook: (n) => `/o/${n.org}/webhooks/${n.id}`,
+/** The views of objects, with the operation that each one needs. */
+const places: Record<Named['kind'], readonly [OperationName | undefined, (n: Named) => string]> = {
+  user: ['UserService/GetUser', (n) => `/o/${n.org}/users/${n.id}`],
+  org: [undefined, (n) => `/o/${n.id}`],
+  app: ['ApplicationService/GetApplication', (n) => `/o/${n.org}/apps/${n.id}`],
+  project: ['ProjectService/GetProject', (n) => `/o/${n.org}/projects/${n.id}`],
+  group: ['GroupService/GetGroup', (n) => `/o/${n.org}/groups/${n.id}`],
+  idp: ['IdentityProviderService/GetIdentityProvider', (n) => `/o/${n.org}/providers/${n.id}`],
+  webhook: ['WebhookService/GetWebhook', (n) => `/o/${n.org}/webhooks/${n.id}`],
 };
 
-/** The address of the view of an object, empty if there is none. */
+/** The address of the view of an object, empty if there is none that the caller may open. */
 export function placeOf(object: Named): string {
-  return places[object.kind]?.(object) ?? '';
+  const [needs, place] = places[object.kind];
+  return !needs || may(needs, object.org) ? place(object) : '';
 }
 
 /** An identifier short enough for a line; its end tells it from others. */

@@ -34,3 +34,9 @@ export function piecesOf(text: string): { text: string; long: boolean }[] {
     return pieces;
   }, []);
 }
+
+/** The end of an address, behind the host, or of an identifier: what tells it from others of its kind. */
+export function endOf(text: string): string {
+  const path = /^[a-z][a-z0-9+.-]*:\/\/[^/]+(\/.+)$/i.exec(text)?.[1] ?? '';
+  return path && path.length <= 28 ? path : text.slice(-12);
+}
