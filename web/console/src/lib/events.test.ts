@@ -128,7 +128,7 @@ describe('objects', () => {
   it('are called by what the event says, or else by their identifier', () => {
     const of = (objectId: string, payload?: Record<string, string>) =>
       calledBy(create(EventSchema, { objectId, ...(payload && { payload }) }));
-    expect(of('rol_01ab', { name: 'Helpers' })).toEqual({ name: 'Helpers', id: 'rol_01ab' });
+    expect(of('role_01ab', { name: 'Helpers' })).toEqual({ name: 'Helpers', id: 'role_01ab' });
     expect(of('inv_01ab', { email: 'jo@mail.test' }).name).toBe('jo@mail.test');
     expect(of('inv_01ab')).toEqual({ name: '', id: 'inv_01ab' });
     expect(of('installation').id).toBe('');

@@ -131,7 +131,7 @@ export function calledBy(event: Event): { name: string; id: string } {
   const called = [name, email].find((text) => typeof text === 'string' && text !== '');
   return {
     name: typeof called === 'string' ? called : '',
-    id: /^[a-z]{3}_[0-9a-f]+$/.test(event.objectId) ? event.objectId : '',
+    id: /^[a-z]+_[0-9a-f]+$/.test(event.objectId) ? event.objectId : '',
   };
 }
 

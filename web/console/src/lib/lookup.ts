@@ -4,18 +4,10 @@ import { SvelteMap } from 'svelte/reactivity';
 import { NameService } from '../gen/signet/v1/name_pb';
 import { may } from './access.svelte';
 import { call } from './api/call.svelte';
-import type { OperationName } from './api/rules';
+import { viewOf, type Named } from './places';
 import { address } from './router.svelte';
 
-/** What an identifier stands for. */
-export interface Named {
-  readonly id: string;
-  /** As in the types of events. */
-  readonly kind: 'user' | 'org' | 'app' | 'project' | 'group' | 'idp' | 'webhook';
-  readonly name: string;
-  /** The organization that it belongs to. */
-  readonly org: string;
-}
+export type { Named };
 
 const most = 500;
 const known = new SvelteMap<string, Named>();
@@ -64,21 +56,10 @@ export function nameText(id: string): string {
   return known.get(id)?.name || id;
 }
 
-/** The views of objects, with the operation that each one needs. */
-const places: Record<Named['kind'], readonly [OperationName | undefined, (n: Named) => string]> = {
-  user: ['UserService/GetUser', (n) => `/o/${n.org}/users/${n.id}`],
-  org: [undefined, (n) => `/o/${n.id}`],
-  app: ['ApplicationService/GetApplication', (n) => `/o/${n.org}/apps/${n.id}`],
-  project: ['ProjectService/GetProject', (n) => `/o/${n.org}/projects/${n.id}`],
-  group: ['GroupService/GetGroup', (n) => `/o/${n.org}/groups/${n.id}`],
-  idp: ['IdentityProviderService/GetIdentityProvider', (n) => `/o/${n.org}/providers/${n.id}`],
-  webhook: ['WebhookService/GetWebhook', (n) => `/o/${n.org}/webhooks/${n.id}`],
-};
-
 /** The address of the view of an object, empty if there is none that the caller may open. */
 export function placeOf(object: Named): string {
-  const [needs, place] = places[object.kind];
-  return !needs || may(needs, object.org) ? place(object) : '';
+  const { needs, href } = viewOf(object);
+  return !needs || may(needs, object.org) ? href : '';
 }
 
 /** An identifier short enough for a line; its end tells it from others. */
