@@ -10,8 +10,8 @@ import (
 )
 
 // broken finds the words of the page that end in another line than they begin in. A word may go on behind a hyphen, also a
-// soft one, or a slash. Where a line has at least 200 pixels, a word that is longer than the line may break; in a table it is cut
-// instead, except in a cell for texts.
+// soft one, or a slash. Where a line has at least 200 pixels, what is longer than the line and all that stands there, such as
+// an identifier, may break; in a table it is cut instead, except in a cell for texts.
 const broken = `(() => {
 	const found = [], range = document.createRange();
 	const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -43,7 +43,7 @@ const broken = `(() => {
 			e.append(whole);
 			const width = whole.getBoundingClientRect().width;
 			whole.remove();
-			if (width > room && room >= 200 && (!line.closest('td, th') || line.closest('td.whole'))) continue;
+			if (width > room && room >= 200 && line.textContent.trim() === word[0] && (!line.closest('td, th') || line.closest('td.whole'))) continue;
 			found.push(text.data.slice(word.index, at) + '|' + text.data.slice(at, end) + ' (' + Math.round(width) + ' wide in ' + Math.round(room) + ') in ' + line.outerHTML.slice(0, 160));
 		}
 	}
@@ -84,6 +84,7 @@ func TestWordsThatBreakAreFound(t *testing.T) {
 		{`<p style="width: 60px; overflow-wrap: anywhere">Administrator</p>`, "Admin"},
 		{`<p style="width: 60px; overflow-wrap: break-word">well-known/words</p>`, ""},
 		{`<p style="width: 220px; overflow-wrap: anywhere">` + strings.Repeat("w", 60) + `</p>`, ""},
+		{`<p style="width: 220px; overflow-wrap: anywhere">A text of ` + strings.Repeat("w", 60) + `</p>`, "www"},
 		{`<table><tr><td style="width: 220px; max-width: 220px; overflow-wrap: anywhere">` + strings.Repeat("w", 60) + `</td></tr></table>`, "www"},
 		{`<table><tr><td class="whole" style="width: 260px; max-width: 260px; overflow-wrap: anywhere">` + strings.Repeat("w", 60) + `</td></tr></table>`, ""},
 	} {

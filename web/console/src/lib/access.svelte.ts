@@ -26,6 +26,11 @@ export function homeOrganization(): string {
   return state.home;
 }
 
+/** The default organization of the installation, of which others may use the identity providers. */
+export function defaultOrganization(): string {
+  return state.defaultOrg;
+}
+
 /** Whether it is the default organization of the installation. */
 export function isDefault(org: string): boolean {
   return org === state.defaultOrg;

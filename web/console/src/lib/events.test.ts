@@ -9,6 +9,7 @@ import {
   kindText,
   ownerOf,
   partsOf,
+  calledBy,
   placeOfKind,
   plainType,
   sentence,
@@ -118,10 +119,19 @@ describe('objects', () => {
   });
 
   it('without a name have the view that they are part of', () => {
-    const of = (objectType: string) => placeOfKind(create(EventSchema, { objectType, orgId: 'org_1' }));
+    const of = (objectType: string) => placeOfKind(create(EventSchema, { objectType, orgId: 'org_1' }))?.href;
     expect(of('invitation')).toBe('/o/org_1/invitations');
     expect(of('signing')).toBe('/installation/keys');
-    expect(of('user')).toBe('');
+    expect(of('user')).toBeUndefined();
+  });
+
+  it('are called by what the event says, or else by their identifier', () => {
+    const of = (objectId: string, payload?: Record<string, string>) =>
+      calledBy(create(EventSchema, { objectId, ...(payload && { payload }) }));
+    expect(of('role_01ab', { name: 'Helpers' })).toEqual({ name: 'Helpers', id: 'role_01ab' });
+    expect(of('inv_01ab', { email: 'jo@mail.test' }).name).toBe('jo@mail.test');
+    expect(of('inv_01ab')).toEqual({ name: '', id: 'inv_01ab' });
+    expect(of('installation').id).toBe('');
   });
 });
 

@@ -1,6 +1,7 @@
 // What events say: their types as sentences, the objects they are about, and the difference that each one made.
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { Event } from '../gen/signet/v1/event_pb';
+import type { OperationName } from './api/rules';
 import { dateTime, list } from './format';
 import { hasText, language, t } from './texts.svelte';
 
@@ -110,17 +111,28 @@ export function hasName(id: string): boolean {
 }
 
 // Objects without a name of their own are shown by their kind, with the view that they are part of.
-const kindPlaces: Record<string, (org: string) => string> = {
-  invitation: (org) => `/o/${org}/invitations`,
-  project_grant: (org) => `/o/${org}/projects`,
-  project_access: (org) => `/o/${org}/granted`,
-  signing: () => '/installation/keys',
-  installation: () => '/installation/policy',
+const kindPlaces: Record<string, readonly [OperationName, (org: string) => string]> = {
+  invitation: ['InvitationService/ListInvitations', (org) => `/o/${org}/invitations`],
+  project_grant: ['ProjectService/ListProjects', (org) => `/o/${org}/projects`],
+  project_access: ['ProjectService/ListGrantedProjects', (org) => `/o/${org}/granted`],
+  signing: ['SigningKeyService/ListSigningKeys', () => '/installation/keys'],
+  installation: ['PolicyService/GetInstallationPolicy', () => '/installation/policy'],
 };
 
-/** The view of an object that has no name. */
-export function placeOfKind(event: Event): string {
-  return kindPlaces[event.objectType]?.(event.orgId) ?? '';
+/** The view of an object that has no name, and the operation that it needs. */
+export function placeOfKind(event: Event): { href: string; needs: OperationName } | undefined {
+  const [needs, place] = kindPlaces[event.objectType] ?? [];
+  return needs && place && { href: place(event.orgId), needs };
+}
+
+/** What an object without a name is called by the event that made it, or else its identifier; empty if it has none. */
+export function calledBy(event: Event): { name: string; id: string } {
+  const { name, email } = event.payload ?? {};
+  const called = [name, email].find((text) => typeof text === 'string' && text !== '');
+  return {
+    name: typeof called === 'string' ? called : '',
+    id: /^[a-z]+_[0-9a-f]+$/.test(event.objectId) ? event.objectId : '',
+  };
 }
 
 /** The object of an event, by its identifier, and which event of the object it is. */

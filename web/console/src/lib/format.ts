@@ -38,7 +38,7 @@ export function day(of: string, style: 'short' | 'long' = 'short'): string {
 
 /** The time of a line in a log. */
 export function logTime(time: Date): string {
-  return dates({ dateStyle: 'medium', timeStyle: 'medium' }).format(time);
+  return formatted(time, { dateStyle: 'medium', timeStyle: 'medium' });
 }
 
 /** A date alone. */

@@ -2,18 +2,12 @@
 // request.
 import { SvelteMap } from 'svelte/reactivity';
 import { NameService } from '../gen/signet/v1/name_pb';
+import { may } from './access.svelte';
 import { call } from './api/call.svelte';
+import { viewOf, type Named } from './places';
 import { address } from './router.svelte';
 
-/** What an identifier stands for. */
-export interface Named {
-  readonly id: string;
-  /** As in the types of events. */
-  readonly kind: 'user' | 'org' | 'app' | 'project' | 'group' | 'idp' | 'webhook';
-  readonly name: string;
-  /** The organization that it belongs to. */
-  readonly org: string;
-}
+export type { Named };
 
 const most = 500;
 const known = new SvelteMap<string, Named>();
@@ -62,19 +56,10 @@ export function nameText(id: string): string {
   return known.get(id)?.name || id;
 }
 
-const places: Record<Named['kind'], (n: Named) => string> = {
-  user: (n) => `/o/${n.org}/users/${n.id}`,
-  org: (n) => `/o/${n.id}`,
-  app: (n) => `/o/${n.org}/apps/${n.id}`,
-  project: (n) => `/o/${n.org}/projects/${n.id}`,
-  group: (n) => `/o/${n.org}/groups/${n.id}`,
-  idp: (n) => `/o/${n.org}/providers/${n.id}`,
-  webhook: (n) => `/o/${n.org}/webhooks/${n.id}`,
-};
-
-/** The address of the view of an object, empty if there is none. */
+/** The address of the view of an object, empty if there is none that the caller may open. */
 export function placeOf(object: Named): string {
-  return places[object.kind]?.(object) ?? '';
+  const { needs, href } = viewOf(object);
+  return !needs || may(needs, object.org) ? href : '';
 }
 
 /** An identifier short enough for a line; its end tells it from others. */

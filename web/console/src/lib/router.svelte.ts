@@ -7,7 +7,7 @@ export const base = '/console';
 
 const read = () => location.pathname.slice(base.length) || '/';
 
-const state = $state({ path: read() });
+const state = $state({ path: read(), within: '' });
 /** Whoever reads one parameter is not told about the others. */
 const query = new SvelteMap<string, string>(new URLSearchParams(location.search));
 let guards: (() => boolean)[] = [];
@@ -17,7 +17,17 @@ export const address = {
   get path() {
     return state.path;
   },
+  /** The path of the view that this one belongs to, for the navigation: its own, unless it says otherwise. */
+  get within() {
+    return state.within || state.path;
+  },
 };
+
+/** Says to which view another one belongs whose address does not tell, as long as it is shown. */
+export function belongsTo(path: string): () => void {
+  state.within = path;
+  return () => (state.within = '');
+}
 
 /** A parameter of the query, empty if it is not there. */
 export function parameter(name: string): string {

@@ -222,7 +222,7 @@ describe('wrongIn', () => {
       app,
       { accessTokenSeconds: 90000 },
       'accessTokenSeconds',
-      'accessTokenSeconds > Lifetime of access tokens (seconds): must be from 0 to 86,400',
+      'accessTokenSeconds > Lifetime of access tokens: must be from 0 to 86,400',
     ],
     [
       'one of several lines',

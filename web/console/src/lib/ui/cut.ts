@@ -5,7 +5,7 @@ export function titles(selector: string) {
   return (node: HTMLElement) => {
     const look = () => {
       for (const one of node.querySelectorAll<HTMLElement>(selector)) {
-        if (one.scrollWidth > one.clientWidth) one.title = one.textContent.trim();
+        if (one.scrollWidth > one.clientWidth) one.title = (one.closest('.ends') ?? one).textContent.trim();
         else one.removeAttribute('title');
       }
     };
