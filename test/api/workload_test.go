@@ -80,11 +80,11 @@ func workloadRuleCases(t *testing.T, w *World) (cases []Case) {
 	add := func(name, field string, change func(*signetv1.AddServiceWorkloadRuleRequest)) {
 		req := proto.Clone(workloadRule(robot.UserID)).(*signetv1.AddServiceWorkloadRuleRequest)
 		change(req)
-		want := ok
+		want := sequenceMismatch // it would be taken
 		if field != "" {
 			want = invalid(field)
 		}
-		cases = append(cases, Case{Name: name, As: s.owner, Req: req, Want: want})
+		cases = append(cases, Case{Name: name, As: s.owner, Req: req, Header: stale, Want: want})
 	}
 	for name, issuer := range map[string]string{
 		"no URL": "cluster", "ftp": "ftp://cluster.example", "a user": "https://me@cluster.example", "no host": "https://",

@@ -150,11 +150,11 @@ func claimValueProblem(value string) *errs.Problem {
 		return problem
 	}
 	named := false
-	for _, s := range segments(value) {
+	for _, s := range strings.FieldsFunc(value, func(c rune) bool { return c == ':' || c == '/' }) {
 		if strings.Contains(s, "*") && s != "*" {
 			return errs.Plain("must have * only as a whole segment between : or /, such as repo:acme/*:environment:live")
 		}
-		named = named || s != "*" && strings.Trim(s, ":/") != ""
+		named = named || s != "*"
 	}
 	if !named {
 		return errs.Plain("must not be * alone: name what the claim has to be")
@@ -162,26 +162,29 @@ func claimValueProblem(value string) *errs.Problem {
 	return nil
 }
 
-// segments splits a value at : and /, which are segments of their own.
-func segments(value string) (all []string) {
-	for {
-		i := strings.IndexAny(value, ":/")
-		if i < 0 {
-			return append(all, value)
+// Fits tells whether a claim has the value. It looks at no more of a claim than the value has segments, and makes
+// nothing: strangers send what is judged.
+func (c WorkloadClaim) Fits(has string) bool {
+	for want := c.Value; ; {
+		w, wantMore, wantSeparator := cutSegment(want)
+		h, hasMore, hasSeparator := cutSegment(has)
+		switch {
+		case w != h && (w != "*" || h == ""), wantSeparator != hasSeparator:
+			return false
+		case wantSeparator == 0:
+			return true
 		}
-		all, value = append(all, value[:i], value[i:i+1]), value[i+1:]
+		want, has = wantMore, hasMore
 	}
 }
 
-// Fits tells whether a claim has the value.
-func (c WorkloadClaim) Fits(value string) bool {
-	if !strings.Contains(c.Value, "*") {
-		return value == c.Value
+// cutSegment cuts a value behind its first segment; the separator is 0 where there is none.
+func cutSegment(value string) (segment, rest string, separator byte) {
+	i := strings.IndexAny(value, ":/")
+	if i < 0 {
+		return value, "", 0
 	}
-	return slices.EqualFunc(segments(c.Value), segments(value),
-		func(want, has string) bool {
-			return want == has || want == "*" && has != "" && !strings.ContainsAny(has, ":/")
-		})
+	return value[:i], value[i+1:], value[i]
 }
 
 // AddWorkloadRule lets a service user of the permit's organization trust an outside issuer. Errors: ErrNotFound;
