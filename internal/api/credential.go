@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	refused "github.com/signet-idm/signet/internal/oauth/refusal"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -19,6 +20,8 @@ type Credentials struct {
 	Store    event.Store
 	Sessions *session.Sessions
 	Master   secret.MasterKey
+	// Refusals are those of this node.
+	Refusals *refused.Book
 }
 
 var _ signetv1connect.CredentialServiceHandler = Credentials{}
@@ -216,4 +219,20 @@ func (s Credentials) RemoveServiceWorkloadRule(ctx context.Context,
 		return nil, err
 	}
 	return &signetv1.RemoveServiceWorkloadRuleResponse{Details: changed(d)}, nil
+}
+
+// ListServiceWorkloadRefusals reads what this node keeps of refused assertions for a service user.
+func (s Credentials) ListServiceWorkloadRefusals(ctx context.Context,
+	r *signetv1.ListServiceWorkloadRefusalsRequest) (*signetv1.ListServiceWorkloadRefusalsResponse, error) {
+	u, err := user.GetService(ctx, s.Store, call.From(ctx).Permit, r.GetUserId())
+	if err != nil {
+		return nil, err
+	}
+	last, _, since := s.Refusals.Read(u.ID)
+	out := &signetv1.ListServiceWorkloadRefusalsResponse{Since: timestamppb.New(since)}
+	for _, n := range last {
+		out.Refusals = append(out.Refusals, &signetv1.WorkloadRefusal{Cause: string(n.Cause), Issuer: n.Address,
+			Count: n.Count, LastDate: timestamppb.New(n.Last)})
+	}
+	return out, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/refusal"
 	"github.com/signet-idm/signet/internal/signin/upstream"
 )
 
@@ -44,30 +45,32 @@ func (g *Grants) workload(ctx context.Context, id, text string,
 		return nil, time.Time{}, refused("the assertion cannot be read").Because(err)
 	}
 	issuer, _ := said.Claims.Text("iss")
-	why := func(problem string) *errs.Error {
-		return refused("%s sent an assertion of %s: %s", u.ID, syntax.LoggedURL(issuer), problem)
+	why := func(cause refusal.Cause, problem string) *errs.Error {
+		return refusal.OfAddress(refused("%s sent an assertion of %s: %s", u.ID, syntax.LoggedURL(issuer), problem), u.ID,
+			cause, issuer)
 	}
 	rules := slices.DeleteFunc(slices.Clone(u.Data.Service.Workloads),
 		func(r user.WorkloadRule) bool { return r.Issuer != issuer })
 	if len(rules) == 0 {
-		return nil, time.Time{}, why("none of its workload rules is about this issuer")
+		return nil, time.Time{}, why(refusal.WorkloadIssuer, "none of its workload rules is about this issuer")
 	}
 	life, expires, problem := g.lifeOf(said)
 	if problem != "" {
-		return nil, time.Time{}, why(problem)
+		return nil, time.Time{}, why(refusal.WorkloadTimes, problem)
 	}
+	var nearest *unfit
 	var problems []string
 	for _, r := range rules {
-		problem, cause := g.unfit(ctx, u, r, said, life)
-		if problem == "" {
+		missed := g.judge(ctx, u, r, said, life)
+		if missed == nil {
 			return u, expires, g.once(ctx, u.ID, r, said, expires, why)
 		}
-		if err == nil {
-			err = cause
+		if nearest == nil || slices.Index(inOrder, missed.cause) > slices.Index(inOrder, nearest.cause) {
+			nearest = missed
 		}
-		problems = append(problems, r.ID+": "+problem)
+		problems = append(problems, r.ID+": "+missed.problem)
 	}
-	return nil, time.Time{}, why(strings.Join(problems, "; ")).Because(err)
+	return nil, time.Time{}, why(nearest.cause, strings.Join(problems, "; ")).Because(nearest.err)
 }
 
 // lifeOf tells how long an assertion is valid as a whole, and until when.
@@ -89,31 +92,43 @@ func (g *Grants) lifeOf(a *upstream.Assertion) (life time.Duration, expires time
 	return expires.Sub(issued), expires, ""
 }
 
-// unfit tells what keeps an assertion from passing a rule, and what caused that; nothing: it passes.
-func (g *Grants) unfit(ctx context.Context, u *event.Object[user.User], r user.WorkloadRule, a *upstream.Assertion,
-	life time.Duration) (problem string, cause error) {
+// unfit is what keeps an assertion from passing a rule.
+type unfit struct {
+	cause   refusal.Cause
+	problem string // for the log
+	err     error  // that led to it
+}
+
+// inOrder is what judge refuses, in its order: of several rules, the one that comes furthest is most likely meant.
+var inOrder = []refusal.Cause{refusal.WorkloadAudience, refusal.WorkloadLife, refusal.WorkloadClaim,
+	refusal.WorkloadKeys, refusal.WorkloadSignature}
+
+// judge tells what keeps an assertion from passing a rule; nil: it passes.
+func (g *Grants) judge(ctx context.Context, u *event.Object[user.User], r user.WorkloadRule, a *upstream.Assertion,
+	life time.Duration) *unfit {
 	audience := a.Claims.Texts("aud")
 	switch {
 	case r.Audience == "" && !slices.Contains(audience, g.Issuer) && !slices.Contains(audience, g.TokenEndpoint()):
-		return "aud must be the issuer or the token endpoint of this server", nil
+		return &unfit{refusal.WorkloadAudience, "aud must be the issuer or the token endpoint of this server", nil}
 	case r.Audience != "" && !slices.Contains(audience, r.Audience):
-		return "aud must be the audience of the rule", nil
+		return &unfit{refusal.WorkloadAudience, "aud must be the audience of the rule", nil}
 	case life > time.Duration(r.MaxLife)*time.Second:
-		return fmt.Sprintf("it is valid for more than %d seconds", r.MaxLife), nil
+		return &unfit{refusal.WorkloadLife, fmt.Sprintf("it is valid for more than %d seconds", r.MaxLife), nil}
 	}
 	for _, c := range r.Claims {
 		if value, ok := a.Claims.Text(c.Name); !ok || !c.Fits(value) {
-			return "the claim " + c.Name + " is missing, no text, or another than the rule wants", nil
+			return &unfit{refusal.WorkloadClaim,
+				"the claim " + c.Name + " is missing, no text, or another than the rule wants", nil}
 		}
 	}
 	keys, err := g.workloadKeys(ctx, u.Org, r, a.KeyID)
 	if err != nil {
-		return "its keys cannot be fetched", err
+		return &unfit{refusal.WorkloadKeys, "its keys cannot be fetched", err}
 	}
 	if err := a.Verify(keys); err != nil {
-		return "it is not signed with one of the keys", err
+		return &unfit{refusal.WorkloadSignature, "it is not signed with one of the keys", err}
 	}
-	return "", nil
+	return nil
 }
 
 // workloadKeys are those that a rule names, or those that its issuer publishes.
@@ -132,21 +147,21 @@ func (g *Grants) workloadKeys(ctx context.Context, org string, r user.WorkloadRu
 
 // once uses an assertion up, if the rule wants that.
 func (g *Grants) once(ctx context.Context, id string, r user.WorkloadRule, a *upstream.Assertion, expires time.Time,
-	why func(string) *errs.Error) error {
+	why func(refusal.Cause, string) *errs.Error) error {
 	if !r.Once {
 		return nil
 	}
 	jti, _ := a.Claims.Text("jti")
 	switch {
 	case jti == "":
-		return refusedFor(why("it has no jti, and "+r.ID+" takes each assertion once"),
+		return refusedFor(why(refusal.WorkloadID, "it has no jti, and "+r.ID+" takes each assertion once"),
 			"the assertion has no jti: add this claim with a unique identifier")
 	case len(jti) > maxAssertionID:
-		return refusedFor(why("it has a jti that is too long"),
+		return refusedFor(why(refusal.WorkloadID, "it has a jti that is too long"),
 			"the jti of the assertion is too long: it can have at most 255 bytes")
 	}
 	return g.useUp(ctx, id, usedRow("workload", id, r.Issuer+"\x00"+jti), 0, expires, func() *errs.Error {
-		return refusedFor(why("it was already used"),
+		return refusedFor(why(refusal.WorkloadUsed, "it was already used"),
 			"the assertion has already been used: request another one from its issuer")
 	})
 }

@@ -1,6 +1,9 @@
 package console
 
 import (
+	"encoding/base64"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -41,6 +44,13 @@ func TestAServiceUserTrustsAnIssuer(t *testing.T) {
 	if claims, _ := rule["claims"].([]any); len(rules) != 1 || len(claims) != 2 || rule["oneTime"] != true {
 		t.Errorf("the rules are %v", rules)
 	}
+	s.refusedWorkload(robot)
+	w.visit(user + "/sign-in")
+	w.sees("Refused tokens of issuers")
+	w.sees("Request a new one, and check the clocks of both servers.")
+	if found := w.Axe(true); len(found) > 0 {
+		t.Errorf("axe finds:\n%s", strings.Join(found, "\n"))
+	}
 	w.visit(user)
 	w.tells("Trusted issuers", "1")
 	w.visit(user + "/sign-in")
@@ -52,5 +62,20 @@ func TestAServiceUserTrustsAnIssuer(t *testing.T) {
 		if !strings.Contains(said, "400") { // the rule that was refused
 			t.Errorf("the browser complains: %s", said)
 		}
+	}
+}
+
+// refusedWorkload has an assertion refused that nobody has signed.
+func (s *installation) refusedWorkload(robot string) {
+	s.t.Helper()
+	part := base64.RawURLEncoding.EncodeToString
+	resp, err := http.PostForm(s.url+"/oauth/token", url.Values{"client_id": {robot},
+		"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"},
+		"assertion": {part([]byte(`{"alg":"ES256"}`)) + "." +
+			part([]byte(`{"iss":"https://token.actions.githubusercontent.com","exp":1}`)) + "." + part(make([]byte, 64))}})
+	must(s.t, err)
+	must(s.t, resp.Body.Close())
+	if resp.StatusCode != http.StatusBadRequest {
+		s.t.Errorf("it was answered with %d", resp.StatusCode)
 	}
 }

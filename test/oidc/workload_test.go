@@ -5,9 +5,11 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -145,6 +147,19 @@ func TestAWorkloadGetsATokenByTheWordOfAnIssuerThatItsServiceUserTrusts(t *testi
 		}
 		if stranger.asked.Load() != 0 {
 			t.Error("an issuer was asked that nobody trusts")
+		}
+
+		var causes []string
+		told := w.api(w.org, "GET", "/v1/users/"+id+"/workload_refusals", "")
+		for _, r := range told.json["refusals"].([]any) {
+			one := r.(map[string]any)
+			causes = append(causes, fmt.Sprint(one["cause"], " ", one["issuer"] == cluster.URL, " ", one["count"]))
+		}
+		slices.Sort(causes)
+		if want := []string{"workload_audience true 2", "workload_claim true 2", "workload_issuer false 2",
+			"workload_issuer true 2", "workload_life true 2", "workload_signature true 2",
+			"workload_times true 2"}; !slices.Equal(causes, want) {
+			t.Errorf("the people of the service user read %q", causes)
 		}
 
 		t.Run("once, in parallel", func(t *testing.T) {

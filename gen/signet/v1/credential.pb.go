@@ -1885,6 +1885,180 @@ func (x *RemoveServiceWorkloadRuleResponse) GetDetails() *Details {
 	return nil
 }
 
+// Whose refusals to list.
+type ListServiceWorkloadRefusalsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListServiceWorkloadRefusalsRequest) Reset() {
+	*x = ListServiceWorkloadRefusalsRequest{}
+	mi := &file_signet_v1_credential_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListServiceWorkloadRefusalsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListServiceWorkloadRefusalsRequest) ProtoMessage() {}
+
+func (x *ListServiceWorkloadRefusalsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_credential_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListServiceWorkloadRefusalsRequest.ProtoReflect.Descriptor instead.
+func (*ListServiceWorkloadRefusalsRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_credential_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ListServiceWorkloadRefusalsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Answer to ListServiceWorkloadRefusals.
+type ListServiceWorkloadRefusalsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The refusals, the newest first.
+	Refusals []*WorkloadRefusal `protobuf:"bytes,1,rep,name=refusals,proto3" json:"refusals,omitempty"`
+	// Since when this node counts: its start.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListServiceWorkloadRefusalsResponse) Reset() {
+	*x = ListServiceWorkloadRefusalsResponse{}
+	mi := &file_signet_v1_credential_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListServiceWorkloadRefusalsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListServiceWorkloadRefusalsResponse) ProtoMessage() {}
+
+func (x *ListServiceWorkloadRefusalsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_credential_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListServiceWorkloadRefusalsResponse.ProtoReflect.Descriptor instead.
+func (*ListServiceWorkloadRefusalsResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_credential_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ListServiceWorkloadRefusalsResponse) GetRefusals() []*WorkloadRefusal {
+	if x != nil {
+		return x.Refusals
+	}
+	return nil
+}
+
+func (x *ListServiceWorkloadRefusalsResponse) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+// Refused assertions of an outside issuer that do not differ.
+type WorkloadRefusal struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why: one of the causes that the documentation explains.
+	Cause string `protobuf:"bytes,1,opt,name=cause,proto3" json:"cause,omitempty"`
+	// The issuer that the assertion names, without query and fragment.
+	Issuer string `protobuf:"bytes,2,opt,name=issuer,proto3" json:"issuer,omitempty"`
+	// How often.
+	Count int64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	// The last time.
+	LastDate      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=last_date,json=lastDate,proto3" json:"last_date,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkloadRefusal) Reset() {
+	*x = WorkloadRefusal{}
+	mi := &file_signet_v1_credential_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkloadRefusal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkloadRefusal) ProtoMessage() {}
+
+func (x *WorkloadRefusal) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_credential_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkloadRefusal.ProtoReflect.Descriptor instead.
+func (*WorkloadRefusal) Descriptor() ([]byte, []int) {
+	return file_signet_v1_credential_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *WorkloadRefusal) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *WorkloadRefusal) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+func (x *WorkloadRefusal) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *WorkloadRefusal) GetLastDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastDate
+	}
+	return nil
+}
+
 var File_signet_v1_credential_proto protoreflect.FileDescriptor
 
 const file_signet_v1_credential_proto_rawDesc = "" +
@@ -2007,7 +2181,17 @@ const file_signet_v1_credential_proto_rawDesc = "" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x17\n" +
 	"\arule_id\x18\x02 \x01(\tR\x06ruleId\"Q\n" +
 	"!RemoveServiceWorkloadRuleResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xa5\x13\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"=\n" +
+	"\"ListServiceWorkloadRefusalsRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"\x8f\x01\n" +
+	"#ListServiceWorkloadRefusalsResponse\x126\n" +
+	"\brefusals\x18\x01 \x03(\v2\x1a.signet.v1.WorkloadRefusalR\brefusals\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\x8e\x01\n" +
+	"\x0fWorkloadRefusal\x12\x14\n" +
+	"\x05cause\x18\x01 \x01(\tR\x05cause\x12\x16\n" +
+	"\x06issuer\x18\x02 \x01(\tR\x06issuer\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x03R\x05count\x127\n" +
+	"\tlast_date\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\blastDate2\xf1\x14\n" +
 	"\x11CredentialService\x12|\n" +
 	"\rCreateMyToken\x12\x1f.signet.v1.CreateMyTokenRequest\x1a .signet.v1.CreateMyTokenResponse\"(\xaa\xbb\x18\x06 \x01h\x02\x10\x01\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/v1/users/me/tokens\x12\x81\x01\n" +
 	"\fListMyTokens\x12\x1e.signet.v1.ListMyTokensRequest\x1a\x1f.signet.v1.ListMyTokensResponse\"0\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/users/me/tokens\x12\x8f\x01\n" +
@@ -2031,7 +2215,9 @@ const file_signet_v1_credential_proto_rawDesc = "" +
 	"\x16AddServiceWorkloadRule\x12(.signet.v1.AddServiceWorkloadRuleRequest\x1a).signet.v1.AddServiceWorkloadRuleResponse\"b\xaa\xbb\x181 \x020\x01b\x12signet.credentialsh\x02\n" +
 	"\x15user.credential.write\x82\xd3\xe4\x93\x02':\x01*\"\"/v1/users/{user_id}/workload_rules\x12\xbd\x01\n" +
 	"\x18ListServiceWorkloadRules\x12*.signet.v1.ListServiceWorkloadRulesRequest\x1a+.signet.v1.ListServiceWorkloadRulesResponse\"H\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
-	"\tuser.read\x82\xd3\xe4\x93\x02$\x12\"/v1/users/{user_id}/workload_rules\x12\xdf\x01\n" +
+	"\tuser.read\x82\xd3\xe4\x93\x02$\x12\"/v1/users/{user_id}/workload_rules\x12\xc9\x01\n" +
+	"\x1bListServiceWorkloadRefusals\x12-.signet.v1.ListServiceWorkloadRefusalsRequest\x1a..signet.v1.ListServiceWorkloadRefusalsResponse\"K\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
+	"\tuser.read\x82\xd3\xe4\x93\x02'\x12%/v1/users/{user_id}/workload_refusals\x12\xdf\x01\n" +
 	"\x19RemoveServiceWorkloadRule\x12+.signet.v1.RemoveServiceWorkloadRuleRequest\x1a,.signet.v1.RemoveServiceWorkloadRuleResponse\"g\xaa\xbb\x18/ \x020\x01b\x12signet.credentials\n" +
 	"\x15user.credential.write\x82\xd3\xe4\x93\x02.*,/v1/users/{user_id}/workload_rules/{rule_id}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
@@ -2047,101 +2233,109 @@ func file_signet_v1_credential_proto_rawDescGZIP() []byte {
 	return file_signet_v1_credential_proto_rawDescData
 }
 
-var file_signet_v1_credential_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_signet_v1_credential_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_signet_v1_credential_proto_goTypes = []any{
-	(*Token)(nil),                             // 0: signet.v1.Token
-	(*CreateMyTokenRequest)(nil),              // 1: signet.v1.CreateMyTokenRequest
-	(*CreateMyTokenResponse)(nil),             // 2: signet.v1.CreateMyTokenResponse
-	(*ListMyTokensRequest)(nil),               // 3: signet.v1.ListMyTokensRequest
-	(*ListMyTokensResponse)(nil),              // 4: signet.v1.ListMyTokensResponse
-	(*RevokeMyTokenRequest)(nil),              // 5: signet.v1.RevokeMyTokenRequest
-	(*RevokeMyTokenResponse)(nil),             // 6: signet.v1.RevokeMyTokenResponse
-	(*CreateUserTokenRequest)(nil),            // 7: signet.v1.CreateUserTokenRequest
-	(*CreateUserTokenResponse)(nil),           // 8: signet.v1.CreateUserTokenResponse
-	(*ListUserTokensRequest)(nil),             // 9: signet.v1.ListUserTokensRequest
-	(*ListUserTokensResponse)(nil),            // 10: signet.v1.ListUserTokensResponse
-	(*RevokeUserTokenRequest)(nil),            // 11: signet.v1.RevokeUserTokenRequest
-	(*RevokeUserTokenResponse)(nil),           // 12: signet.v1.RevokeUserTokenResponse
-	(*SetServiceSecretRequest)(nil),           // 13: signet.v1.SetServiceSecretRequest
-	(*SetServiceSecretResponse)(nil),          // 14: signet.v1.SetServiceSecretResponse
-	(*RemoveServiceSecretRequest)(nil),        // 15: signet.v1.RemoveServiceSecretRequest
-	(*RemoveServiceSecretResponse)(nil),       // 16: signet.v1.RemoveServiceSecretResponse
-	(*ServiceKey)(nil),                        // 17: signet.v1.ServiceKey
-	(*AddServiceKeyRequest)(nil),              // 18: signet.v1.AddServiceKeyRequest
-	(*AddServiceKeyResponse)(nil),             // 19: signet.v1.AddServiceKeyResponse
-	(*ListServiceKeysRequest)(nil),            // 20: signet.v1.ListServiceKeysRequest
-	(*ListServiceKeysResponse)(nil),           // 21: signet.v1.ListServiceKeysResponse
-	(*RemoveServiceKeyRequest)(nil),           // 22: signet.v1.RemoveServiceKeyRequest
-	(*RemoveServiceKeyResponse)(nil),          // 23: signet.v1.RemoveServiceKeyResponse
-	(*WorkloadClaim)(nil),                     // 24: signet.v1.WorkloadClaim
-	(*WorkloadRule)(nil),                      // 25: signet.v1.WorkloadRule
-	(*AddServiceWorkloadRuleRequest)(nil),     // 26: signet.v1.AddServiceWorkloadRuleRequest
-	(*AddServiceWorkloadRuleResponse)(nil),    // 27: signet.v1.AddServiceWorkloadRuleResponse
-	(*ListServiceWorkloadRulesRequest)(nil),   // 28: signet.v1.ListServiceWorkloadRulesRequest
-	(*ListServiceWorkloadRulesResponse)(nil),  // 29: signet.v1.ListServiceWorkloadRulesResponse
-	(*RemoveServiceWorkloadRuleRequest)(nil),  // 30: signet.v1.RemoveServiceWorkloadRuleRequest
-	(*RemoveServiceWorkloadRuleResponse)(nil), // 31: signet.v1.RemoveServiceWorkloadRuleResponse
-	(*timestamppb.Timestamp)(nil),             // 32: google.protobuf.Timestamp
-	(*Details)(nil),                           // 33: signet.v1.Details
+	(*Token)(nil),                               // 0: signet.v1.Token
+	(*CreateMyTokenRequest)(nil),                // 1: signet.v1.CreateMyTokenRequest
+	(*CreateMyTokenResponse)(nil),               // 2: signet.v1.CreateMyTokenResponse
+	(*ListMyTokensRequest)(nil),                 // 3: signet.v1.ListMyTokensRequest
+	(*ListMyTokensResponse)(nil),                // 4: signet.v1.ListMyTokensResponse
+	(*RevokeMyTokenRequest)(nil),                // 5: signet.v1.RevokeMyTokenRequest
+	(*RevokeMyTokenResponse)(nil),               // 6: signet.v1.RevokeMyTokenResponse
+	(*CreateUserTokenRequest)(nil),              // 7: signet.v1.CreateUserTokenRequest
+	(*CreateUserTokenResponse)(nil),             // 8: signet.v1.CreateUserTokenResponse
+	(*ListUserTokensRequest)(nil),               // 9: signet.v1.ListUserTokensRequest
+	(*ListUserTokensResponse)(nil),              // 10: signet.v1.ListUserTokensResponse
+	(*RevokeUserTokenRequest)(nil),              // 11: signet.v1.RevokeUserTokenRequest
+	(*RevokeUserTokenResponse)(nil),             // 12: signet.v1.RevokeUserTokenResponse
+	(*SetServiceSecretRequest)(nil),             // 13: signet.v1.SetServiceSecretRequest
+	(*SetServiceSecretResponse)(nil),            // 14: signet.v1.SetServiceSecretResponse
+	(*RemoveServiceSecretRequest)(nil),          // 15: signet.v1.RemoveServiceSecretRequest
+	(*RemoveServiceSecretResponse)(nil),         // 16: signet.v1.RemoveServiceSecretResponse
+	(*ServiceKey)(nil),                          // 17: signet.v1.ServiceKey
+	(*AddServiceKeyRequest)(nil),                // 18: signet.v1.AddServiceKeyRequest
+	(*AddServiceKeyResponse)(nil),               // 19: signet.v1.AddServiceKeyResponse
+	(*ListServiceKeysRequest)(nil),              // 20: signet.v1.ListServiceKeysRequest
+	(*ListServiceKeysResponse)(nil),             // 21: signet.v1.ListServiceKeysResponse
+	(*RemoveServiceKeyRequest)(nil),             // 22: signet.v1.RemoveServiceKeyRequest
+	(*RemoveServiceKeyResponse)(nil),            // 23: signet.v1.RemoveServiceKeyResponse
+	(*WorkloadClaim)(nil),                       // 24: signet.v1.WorkloadClaim
+	(*WorkloadRule)(nil),                        // 25: signet.v1.WorkloadRule
+	(*AddServiceWorkloadRuleRequest)(nil),       // 26: signet.v1.AddServiceWorkloadRuleRequest
+	(*AddServiceWorkloadRuleResponse)(nil),      // 27: signet.v1.AddServiceWorkloadRuleResponse
+	(*ListServiceWorkloadRulesRequest)(nil),     // 28: signet.v1.ListServiceWorkloadRulesRequest
+	(*ListServiceWorkloadRulesResponse)(nil),    // 29: signet.v1.ListServiceWorkloadRulesResponse
+	(*RemoveServiceWorkloadRuleRequest)(nil),    // 30: signet.v1.RemoveServiceWorkloadRuleRequest
+	(*RemoveServiceWorkloadRuleResponse)(nil),   // 31: signet.v1.RemoveServiceWorkloadRuleResponse
+	(*ListServiceWorkloadRefusalsRequest)(nil),  // 32: signet.v1.ListServiceWorkloadRefusalsRequest
+	(*ListServiceWorkloadRefusalsResponse)(nil), // 33: signet.v1.ListServiceWorkloadRefusalsResponse
+	(*WorkloadRefusal)(nil),                     // 34: signet.v1.WorkloadRefusal
+	(*timestamppb.Timestamp)(nil),               // 35: google.protobuf.Timestamp
+	(*Details)(nil),                             // 36: signet.v1.Details
 }
 var file_signet_v1_credential_proto_depIdxs = []int32{
-	32, // 0: signet.v1.Token.creation_date:type_name -> google.protobuf.Timestamp
-	32, // 1: signet.v1.Token.expiration_date:type_name -> google.protobuf.Timestamp
-	32, // 2: signet.v1.CreateMyTokenRequest.expiration_date:type_name -> google.protobuf.Timestamp
-	32, // 3: signet.v1.CreateMyTokenResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	35, // 0: signet.v1.Token.creation_date:type_name -> google.protobuf.Timestamp
+	35, // 1: signet.v1.Token.expiration_date:type_name -> google.protobuf.Timestamp
+	35, // 2: signet.v1.CreateMyTokenRequest.expiration_date:type_name -> google.protobuf.Timestamp
+	35, // 3: signet.v1.CreateMyTokenResponse.expiration_date:type_name -> google.protobuf.Timestamp
 	0,  // 4: signet.v1.ListMyTokensResponse.tokens:type_name -> signet.v1.Token
-	32, // 5: signet.v1.CreateUserTokenRequest.expiration_date:type_name -> google.protobuf.Timestamp
-	32, // 6: signet.v1.CreateUserTokenResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	35, // 5: signet.v1.CreateUserTokenRequest.expiration_date:type_name -> google.protobuf.Timestamp
+	35, // 6: signet.v1.CreateUserTokenResponse.expiration_date:type_name -> google.protobuf.Timestamp
 	0,  // 7: signet.v1.ListUserTokensResponse.tokens:type_name -> signet.v1.Token
-	33, // 8: signet.v1.SetServiceSecretResponse.details:type_name -> signet.v1.Details
-	33, // 9: signet.v1.RemoveServiceSecretResponse.details:type_name -> signet.v1.Details
-	32, // 10: signet.v1.ServiceKey.creation_date:type_name -> google.protobuf.Timestamp
-	32, // 11: signet.v1.ServiceKey.expiration_date:type_name -> google.protobuf.Timestamp
-	32, // 12: signet.v1.AddServiceKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
-	33, // 13: signet.v1.AddServiceKeyResponse.details:type_name -> signet.v1.Details
+	36, // 8: signet.v1.SetServiceSecretResponse.details:type_name -> signet.v1.Details
+	36, // 9: signet.v1.RemoveServiceSecretResponse.details:type_name -> signet.v1.Details
+	35, // 10: signet.v1.ServiceKey.creation_date:type_name -> google.protobuf.Timestamp
+	35, // 11: signet.v1.ServiceKey.expiration_date:type_name -> google.protobuf.Timestamp
+	35, // 12: signet.v1.AddServiceKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
+	36, // 13: signet.v1.AddServiceKeyResponse.details:type_name -> signet.v1.Details
 	17, // 14: signet.v1.ListServiceKeysResponse.keys:type_name -> signet.v1.ServiceKey
-	33, // 15: signet.v1.ListServiceKeysResponse.details:type_name -> signet.v1.Details
-	33, // 16: signet.v1.RemoveServiceKeyResponse.details:type_name -> signet.v1.Details
-	32, // 17: signet.v1.WorkloadRule.creation_date:type_name -> google.protobuf.Timestamp
+	36, // 15: signet.v1.ListServiceKeysResponse.details:type_name -> signet.v1.Details
+	36, // 16: signet.v1.RemoveServiceKeyResponse.details:type_name -> signet.v1.Details
+	35, // 17: signet.v1.WorkloadRule.creation_date:type_name -> google.protobuf.Timestamp
 	24, // 18: signet.v1.WorkloadRule.claims:type_name -> signet.v1.WorkloadClaim
 	24, // 19: signet.v1.AddServiceWorkloadRuleRequest.claims:type_name -> signet.v1.WorkloadClaim
-	33, // 20: signet.v1.AddServiceWorkloadRuleResponse.details:type_name -> signet.v1.Details
+	36, // 20: signet.v1.AddServiceWorkloadRuleResponse.details:type_name -> signet.v1.Details
 	25, // 21: signet.v1.ListServiceWorkloadRulesResponse.rules:type_name -> signet.v1.WorkloadRule
-	33, // 22: signet.v1.ListServiceWorkloadRulesResponse.details:type_name -> signet.v1.Details
-	33, // 23: signet.v1.RemoveServiceWorkloadRuleResponse.details:type_name -> signet.v1.Details
-	1,  // 24: signet.v1.CredentialService.CreateMyToken:input_type -> signet.v1.CreateMyTokenRequest
-	3,  // 25: signet.v1.CredentialService.ListMyTokens:input_type -> signet.v1.ListMyTokensRequest
-	5,  // 26: signet.v1.CredentialService.RevokeMyToken:input_type -> signet.v1.RevokeMyTokenRequest
-	7,  // 27: signet.v1.CredentialService.CreateUserToken:input_type -> signet.v1.CreateUserTokenRequest
-	9,  // 28: signet.v1.CredentialService.ListUserTokens:input_type -> signet.v1.ListUserTokensRequest
-	11, // 29: signet.v1.CredentialService.RevokeUserToken:input_type -> signet.v1.RevokeUserTokenRequest
-	13, // 30: signet.v1.CredentialService.SetServiceSecret:input_type -> signet.v1.SetServiceSecretRequest
-	15, // 31: signet.v1.CredentialService.RemoveServiceSecret:input_type -> signet.v1.RemoveServiceSecretRequest
-	18, // 32: signet.v1.CredentialService.AddServiceKey:input_type -> signet.v1.AddServiceKeyRequest
-	20, // 33: signet.v1.CredentialService.ListServiceKeys:input_type -> signet.v1.ListServiceKeysRequest
-	22, // 34: signet.v1.CredentialService.RemoveServiceKey:input_type -> signet.v1.RemoveServiceKeyRequest
-	26, // 35: signet.v1.CredentialService.AddServiceWorkloadRule:input_type -> signet.v1.AddServiceWorkloadRuleRequest
-	28, // 36: signet.v1.CredentialService.ListServiceWorkloadRules:input_type -> signet.v1.ListServiceWorkloadRulesRequest
-	30, // 37: signet.v1.CredentialService.RemoveServiceWorkloadRule:input_type -> signet.v1.RemoveServiceWorkloadRuleRequest
-	2,  // 38: signet.v1.CredentialService.CreateMyToken:output_type -> signet.v1.CreateMyTokenResponse
-	4,  // 39: signet.v1.CredentialService.ListMyTokens:output_type -> signet.v1.ListMyTokensResponse
-	6,  // 40: signet.v1.CredentialService.RevokeMyToken:output_type -> signet.v1.RevokeMyTokenResponse
-	8,  // 41: signet.v1.CredentialService.CreateUserToken:output_type -> signet.v1.CreateUserTokenResponse
-	10, // 42: signet.v1.CredentialService.ListUserTokens:output_type -> signet.v1.ListUserTokensResponse
-	12, // 43: signet.v1.CredentialService.RevokeUserToken:output_type -> signet.v1.RevokeUserTokenResponse
-	14, // 44: signet.v1.CredentialService.SetServiceSecret:output_type -> signet.v1.SetServiceSecretResponse
-	16, // 45: signet.v1.CredentialService.RemoveServiceSecret:output_type -> signet.v1.RemoveServiceSecretResponse
-	19, // 46: signet.v1.CredentialService.AddServiceKey:output_type -> signet.v1.AddServiceKeyResponse
-	21, // 47: signet.v1.CredentialService.ListServiceKeys:output_type -> signet.v1.ListServiceKeysResponse
-	23, // 48: signet.v1.CredentialService.RemoveServiceKey:output_type -> signet.v1.RemoveServiceKeyResponse
-	27, // 49: signet.v1.CredentialService.AddServiceWorkloadRule:output_type -> signet.v1.AddServiceWorkloadRuleResponse
-	29, // 50: signet.v1.CredentialService.ListServiceWorkloadRules:output_type -> signet.v1.ListServiceWorkloadRulesResponse
-	31, // 51: signet.v1.CredentialService.RemoveServiceWorkloadRule:output_type -> signet.v1.RemoveServiceWorkloadRuleResponse
-	38, // [38:52] is the sub-list for method output_type
-	24, // [24:38] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	36, // 22: signet.v1.ListServiceWorkloadRulesResponse.details:type_name -> signet.v1.Details
+	36, // 23: signet.v1.RemoveServiceWorkloadRuleResponse.details:type_name -> signet.v1.Details
+	34, // 24: signet.v1.ListServiceWorkloadRefusalsResponse.refusals:type_name -> signet.v1.WorkloadRefusal
+	35, // 25: signet.v1.ListServiceWorkloadRefusalsResponse.since:type_name -> google.protobuf.Timestamp
+	35, // 26: signet.v1.WorkloadRefusal.last_date:type_name -> google.protobuf.Timestamp
+	1,  // 27: signet.v1.CredentialService.CreateMyToken:input_type -> signet.v1.CreateMyTokenRequest
+	3,  // 28: signet.v1.CredentialService.ListMyTokens:input_type -> signet.v1.ListMyTokensRequest
+	5,  // 29: signet.v1.CredentialService.RevokeMyToken:input_type -> signet.v1.RevokeMyTokenRequest
+	7,  // 30: signet.v1.CredentialService.CreateUserToken:input_type -> signet.v1.CreateUserTokenRequest
+	9,  // 31: signet.v1.CredentialService.ListUserTokens:input_type -> signet.v1.ListUserTokensRequest
+	11, // 32: signet.v1.CredentialService.RevokeUserToken:input_type -> signet.v1.RevokeUserTokenRequest
+	13, // 33: signet.v1.CredentialService.SetServiceSecret:input_type -> signet.v1.SetServiceSecretRequest
+	15, // 34: signet.v1.CredentialService.RemoveServiceSecret:input_type -> signet.v1.RemoveServiceSecretRequest
+	18, // 35: signet.v1.CredentialService.AddServiceKey:input_type -> signet.v1.AddServiceKeyRequest
+	20, // 36: signet.v1.CredentialService.ListServiceKeys:input_type -> signet.v1.ListServiceKeysRequest
+	22, // 37: signet.v1.CredentialService.RemoveServiceKey:input_type -> signet.v1.RemoveServiceKeyRequest
+	26, // 38: signet.v1.CredentialService.AddServiceWorkloadRule:input_type -> signet.v1.AddServiceWorkloadRuleRequest
+	28, // 39: signet.v1.CredentialService.ListServiceWorkloadRules:input_type -> signet.v1.ListServiceWorkloadRulesRequest
+	32, // 40: signet.v1.CredentialService.ListServiceWorkloadRefusals:input_type -> signet.v1.ListServiceWorkloadRefusalsRequest
+	30, // 41: signet.v1.CredentialService.RemoveServiceWorkloadRule:input_type -> signet.v1.RemoveServiceWorkloadRuleRequest
+	2,  // 42: signet.v1.CredentialService.CreateMyToken:output_type -> signet.v1.CreateMyTokenResponse
+	4,  // 43: signet.v1.CredentialService.ListMyTokens:output_type -> signet.v1.ListMyTokensResponse
+	6,  // 44: signet.v1.CredentialService.RevokeMyToken:output_type -> signet.v1.RevokeMyTokenResponse
+	8,  // 45: signet.v1.CredentialService.CreateUserToken:output_type -> signet.v1.CreateUserTokenResponse
+	10, // 46: signet.v1.CredentialService.ListUserTokens:output_type -> signet.v1.ListUserTokensResponse
+	12, // 47: signet.v1.CredentialService.RevokeUserToken:output_type -> signet.v1.RevokeUserTokenResponse
+	14, // 48: signet.v1.CredentialService.SetServiceSecret:output_type -> signet.v1.SetServiceSecretResponse
+	16, // 49: signet.v1.CredentialService.RemoveServiceSecret:output_type -> signet.v1.RemoveServiceSecretResponse
+	19, // 50: signet.v1.CredentialService.AddServiceKey:output_type -> signet.v1.AddServiceKeyResponse
+	21, // 51: signet.v1.CredentialService.ListServiceKeys:output_type -> signet.v1.ListServiceKeysResponse
+	23, // 52: signet.v1.CredentialService.RemoveServiceKey:output_type -> signet.v1.RemoveServiceKeyResponse
+	27, // 53: signet.v1.CredentialService.AddServiceWorkloadRule:output_type -> signet.v1.AddServiceWorkloadRuleResponse
+	29, // 54: signet.v1.CredentialService.ListServiceWorkloadRules:output_type -> signet.v1.ListServiceWorkloadRulesResponse
+	33, // 55: signet.v1.CredentialService.ListServiceWorkloadRefusals:output_type -> signet.v1.ListServiceWorkloadRefusalsResponse
+	31, // 56: signet.v1.CredentialService.RemoveServiceWorkloadRule:output_type -> signet.v1.RemoveServiceWorkloadRuleResponse
+	42, // [42:57] is the sub-list for method output_type
+	27, // [27:42] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_credential_proto_init() }
@@ -2157,7 +2351,7 @@ func file_signet_v1_credential_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_credential_proto_rawDesc), len(file_signet_v1_credential_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   32,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

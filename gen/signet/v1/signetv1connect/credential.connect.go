@@ -72,6 +72,9 @@ const (
 	// CredentialServiceListServiceWorkloadRulesProcedure is the fully-qualified name of the
 	// CredentialService's ListServiceWorkloadRules RPC.
 	CredentialServiceListServiceWorkloadRulesProcedure = "/signet.v1.CredentialService/ListServiceWorkloadRules"
+	// CredentialServiceListServiceWorkloadRefusalsProcedure is the fully-qualified name of the
+	// CredentialService's ListServiceWorkloadRefusals RPC.
+	CredentialServiceListServiceWorkloadRefusalsProcedure = "/signet.v1.CredentialService/ListServiceWorkloadRefusals"
 	// CredentialServiceRemoveServiceWorkloadRuleProcedure is the fully-qualified name of the
 	// CredentialService's RemoveServiceWorkloadRule RPC.
 	CredentialServiceRemoveServiceWorkloadRuleProcedure = "/signet.v1.CredentialService/RemoveServiceWorkloadRule"
@@ -156,6 +159,12 @@ type CredentialServiceClient interface {
 	//
 	// Returns all workload rules of a service user.
 	ListServiceWorkloadRules(context.Context, *v1.ListServiceWorkloadRulesRequest) (*v1.ListServiceWorkloadRulesResponse, error)
+	// List why assertions of outside issuers were refused for a service user
+	//
+	// Returns the last 20 refusals that differ, the newest first. This node keeps
+	// them in memory since its start, because strangers can cause them. The workload
+	// itself is told no more than the error.
+	ListServiceWorkloadRefusals(context.Context, *v1.ListServiceWorkloadRefusalsRequest) (*v1.ListServiceWorkloadRefusalsResponse, error)
 	// Stop trusting an outside issuer for a service user
 	//
 	// No assertion counts by the rule any more. Access tokens that were given for
@@ -254,6 +263,12 @@ func NewCredentialServiceClient(httpClient connect.HTTPClient, baseURL string, o
 			connect.WithSchema(credentialServiceMethods.ByName("ListServiceWorkloadRules")),
 			connect.WithClientOptions(opts...),
 		),
+		listServiceWorkloadRefusals: connect.NewClient[v1.ListServiceWorkloadRefusalsRequest, v1.ListServiceWorkloadRefusalsResponse](
+			httpClient,
+			baseURL+CredentialServiceListServiceWorkloadRefusalsProcedure,
+			connect.WithSchema(credentialServiceMethods.ByName("ListServiceWorkloadRefusals")),
+			connect.WithClientOptions(opts...),
+		),
 		removeServiceWorkloadRule: connect.NewClient[v1.RemoveServiceWorkloadRuleRequest, v1.RemoveServiceWorkloadRuleResponse](
 			httpClient,
 			baseURL+CredentialServiceRemoveServiceWorkloadRuleProcedure,
@@ -265,20 +280,21 @@ func NewCredentialServiceClient(httpClient connect.HTTPClient, baseURL string, o
 
 // credentialServiceClient implements CredentialServiceClient.
 type credentialServiceClient struct {
-	createMyToken             *connect.Client[v1.CreateMyTokenRequest, v1.CreateMyTokenResponse]
-	listMyTokens              *connect.Client[v1.ListMyTokensRequest, v1.ListMyTokensResponse]
-	revokeMyToken             *connect.Client[v1.RevokeMyTokenRequest, v1.RevokeMyTokenResponse]
-	createUserToken           *connect.Client[v1.CreateUserTokenRequest, v1.CreateUserTokenResponse]
-	listUserTokens            *connect.Client[v1.ListUserTokensRequest, v1.ListUserTokensResponse]
-	revokeUserToken           *connect.Client[v1.RevokeUserTokenRequest, v1.RevokeUserTokenResponse]
-	setServiceSecret          *connect.Client[v1.SetServiceSecretRequest, v1.SetServiceSecretResponse]
-	removeServiceSecret       *connect.Client[v1.RemoveServiceSecretRequest, v1.RemoveServiceSecretResponse]
-	addServiceKey             *connect.Client[v1.AddServiceKeyRequest, v1.AddServiceKeyResponse]
-	listServiceKeys           *connect.Client[v1.ListServiceKeysRequest, v1.ListServiceKeysResponse]
-	removeServiceKey          *connect.Client[v1.RemoveServiceKeyRequest, v1.RemoveServiceKeyResponse]
-	addServiceWorkloadRule    *connect.Client[v1.AddServiceWorkloadRuleRequest, v1.AddServiceWorkloadRuleResponse]
-	listServiceWorkloadRules  *connect.Client[v1.ListServiceWorkloadRulesRequest, v1.ListServiceWorkloadRulesResponse]
-	removeServiceWorkloadRule *connect.Client[v1.RemoveServiceWorkloadRuleRequest, v1.RemoveServiceWorkloadRuleResponse]
+	createMyToken               *connect.Client[v1.CreateMyTokenRequest, v1.CreateMyTokenResponse]
+	listMyTokens                *connect.Client[v1.ListMyTokensRequest, v1.ListMyTokensResponse]
+	revokeMyToken               *connect.Client[v1.RevokeMyTokenRequest, v1.RevokeMyTokenResponse]
+	createUserToken             *connect.Client[v1.CreateUserTokenRequest, v1.CreateUserTokenResponse]
+	listUserTokens              *connect.Client[v1.ListUserTokensRequest, v1.ListUserTokensResponse]
+	revokeUserToken             *connect.Client[v1.RevokeUserTokenRequest, v1.RevokeUserTokenResponse]
+	setServiceSecret            *connect.Client[v1.SetServiceSecretRequest, v1.SetServiceSecretResponse]
+	removeServiceSecret         *connect.Client[v1.RemoveServiceSecretRequest, v1.RemoveServiceSecretResponse]
+	addServiceKey               *connect.Client[v1.AddServiceKeyRequest, v1.AddServiceKeyResponse]
+	listServiceKeys             *connect.Client[v1.ListServiceKeysRequest, v1.ListServiceKeysResponse]
+	removeServiceKey            *connect.Client[v1.RemoveServiceKeyRequest, v1.RemoveServiceKeyResponse]
+	addServiceWorkloadRule      *connect.Client[v1.AddServiceWorkloadRuleRequest, v1.AddServiceWorkloadRuleResponse]
+	listServiceWorkloadRules    *connect.Client[v1.ListServiceWorkloadRulesRequest, v1.ListServiceWorkloadRulesResponse]
+	listServiceWorkloadRefusals *connect.Client[v1.ListServiceWorkloadRefusalsRequest, v1.ListServiceWorkloadRefusalsResponse]
+	removeServiceWorkloadRule   *connect.Client[v1.RemoveServiceWorkloadRuleRequest, v1.RemoveServiceWorkloadRuleResponse]
 }
 
 // CreateMyToken calls signet.v1.CredentialService.CreateMyToken.
@@ -398,6 +414,15 @@ func (c *credentialServiceClient) ListServiceWorkloadRules(ctx context.Context, 
 	return nil, err
 }
 
+// ListServiceWorkloadRefusals calls signet.v1.CredentialService.ListServiceWorkloadRefusals.
+func (c *credentialServiceClient) ListServiceWorkloadRefusals(ctx context.Context, req *v1.ListServiceWorkloadRefusalsRequest) (*v1.ListServiceWorkloadRefusalsResponse, error) {
+	response, err := c.listServiceWorkloadRefusals.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // RemoveServiceWorkloadRule calls signet.v1.CredentialService.RemoveServiceWorkloadRule.
 func (c *credentialServiceClient) RemoveServiceWorkloadRule(ctx context.Context, req *v1.RemoveServiceWorkloadRuleRequest) (*v1.RemoveServiceWorkloadRuleResponse, error) {
 	response, err := c.removeServiceWorkloadRule.CallUnary(ctx, connect.NewRequest(req))
@@ -486,6 +511,12 @@ type CredentialServiceHandler interface {
 	//
 	// Returns all workload rules of a service user.
 	ListServiceWorkloadRules(context.Context, *v1.ListServiceWorkloadRulesRequest) (*v1.ListServiceWorkloadRulesResponse, error)
+	// List why assertions of outside issuers were refused for a service user
+	//
+	// Returns the last 20 refusals that differ, the newest first. This node keeps
+	// them in memory since its start, because strangers can cause them. The workload
+	// itself is told no more than the error.
+	ListServiceWorkloadRefusals(context.Context, *v1.ListServiceWorkloadRefusalsRequest) (*v1.ListServiceWorkloadRefusalsResponse, error)
 	// Stop trusting an outside issuer for a service user
 	//
 	// No assertion counts by the rule any more. Access tokens that were given for
@@ -580,6 +611,12 @@ func NewCredentialServiceHandler(svc CredentialServiceHandler, opts ...connect.H
 		connect.WithSchema(credentialServiceMethods.ByName("ListServiceWorkloadRules")),
 		connect.WithHandlerOptions(opts...),
 	)
+	credentialServiceListServiceWorkloadRefusalsHandler := connect.NewUnaryHandlerSimple(
+		CredentialServiceListServiceWorkloadRefusalsProcedure,
+		svc.ListServiceWorkloadRefusals,
+		connect.WithSchema(credentialServiceMethods.ByName("ListServiceWorkloadRefusals")),
+		connect.WithHandlerOptions(opts...),
+	)
 	credentialServiceRemoveServiceWorkloadRuleHandler := connect.NewUnaryHandlerSimple(
 		CredentialServiceRemoveServiceWorkloadRuleProcedure,
 		svc.RemoveServiceWorkloadRule,
@@ -614,6 +651,8 @@ func NewCredentialServiceHandler(svc CredentialServiceHandler, opts ...connect.H
 			credentialServiceAddServiceWorkloadRuleHandler.ServeHTTP(w, r)
 		case CredentialServiceListServiceWorkloadRulesProcedure:
 			credentialServiceListServiceWorkloadRulesHandler.ServeHTTP(w, r)
+		case CredentialServiceListServiceWorkloadRefusalsProcedure:
+			credentialServiceListServiceWorkloadRefusalsHandler.ServeHTTP(w, r)
 		case CredentialServiceRemoveServiceWorkloadRuleProcedure:
 			credentialServiceRemoveServiceWorkloadRuleHandler.ServeHTTP(w, r)
 		default:
@@ -675,6 +714,10 @@ func (UnimplementedCredentialServiceHandler) AddServiceWorkloadRule(context.Cont
 
 func (UnimplementedCredentialServiceHandler) ListServiceWorkloadRules(context.Context, *v1.ListServiceWorkloadRulesRequest) (*v1.ListServiceWorkloadRulesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.CredentialService.ListServiceWorkloadRules is not implemented"))
+}
+
+func (UnimplementedCredentialServiceHandler) ListServiceWorkloadRefusals(context.Context, *v1.ListServiceWorkloadRefusalsRequest) (*v1.ListServiceWorkloadRefusalsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.CredentialService.ListServiceWorkloadRefusals is not implemented"))
 }
 
 func (UnimplementedCredentialServiceHandler) RemoveServiceWorkloadRule(context.Context, *v1.RemoveServiceWorkloadRuleRequest) (*v1.RemoveServiceWorkloadRuleResponse, error) {

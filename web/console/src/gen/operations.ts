@@ -30,6 +30,7 @@ export const operations = {
   'CredentialService/CreateUserToken': {"permission":"user.credential.write","scope":"context","proof":"recent","http":"POST","path":"/v1/users/{user_id}/tokens"},
   'CredentialService/ListMyTokens': {"permission":"authenticated","scope":"self","http":"GET","path":"/v1/users/me/tokens"},
   'CredentialService/ListServiceKeys': {"permission":"user.read","scope":"context","http":"GET","path":"/v1/users/{user_id}/keys"},
+  'CredentialService/ListServiceWorkloadRefusals': {"permission":"user.read","scope":"context","http":"GET","path":"/v1/users/{user_id}/workload_refusals"},
   'CredentialService/ListServiceWorkloadRules': {"permission":"user.read","scope":"context","http":"GET","path":"/v1/users/{user_id}/workload_rules"},
   'CredentialService/ListUserTokens': {"permission":"user.read","scope":"context","http":"GET","path":"/v1/users/{user_id}/tokens"},
   'CredentialService/RemoveServiceKey': {"permission":"user.credential.write","scope":"context","updates":true,"http":"DELETE","path":"/v1/users/{user_id}/keys/{key_id}"},
