@@ -97,6 +97,8 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 		return wrongEventQuery(r)
 	case *signetv1.AddServiceKeyRequest:
 		return append(notADate(r), newKey(r).Violations(c.Clock())...)
+	case *signetv1.AddServiceWorkloadRuleRequest:
+		return workloadOf(r).Violations()
 	}
 	return slices.Concat(checkInvitation(req), checkProvider(req), checkProject(req), checkRole(req), checkMetadata(req))
 }

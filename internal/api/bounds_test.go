@@ -222,6 +222,8 @@ func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 			&signetv1.AddInstallationRoleRequest{Name: "N", Description: "D", Permissions: []string{"user.read"}}},
 		{Roles{Store: s, Master: s.Master, Clock: s.Now}, &signetv1.UpdateInstallationRoleRequest{RoleId: "role_1",
 			Name: "N", Description: "D", Permissions: []string{"user.read"}}},
+		{Credentials{Store: s}, &signetv1.AddServiceWorkloadRuleRequest{UserId: "usr_robot", Issuer: "https://i.example",
+			Claims: []*signetv1.WorkloadClaim{{Name: "sub", Value: "v"}}}},
 		{Factors{Store: s}, &signetv1.RenameMyFactorRequest{FactorId: "fac_1", Name: "N"}},
 		{Metadata{Store: s}, &signetv1.SetUserMetadataRequest{UserId: "usr_me", Remove: []string{"k"}}},
 		{Metadata{Store: s}, &signetv1.SetOrganizationMetadataRequest{OrgId: "org_a", Remove: []string{"k"}}},

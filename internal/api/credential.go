@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	refused "github.com/signet-idm/signet/internal/oauth/refusal"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
 
@@ -19,6 +20,8 @@ type Credentials struct {
 	Store    event.Store
 	Sessions *session.Sessions
 	Master   secret.MasterKey
+	// Refusals are those of this node.
+	Refusals *refused.Book
 }
 
 var _ signetv1connect.CredentialServiceHandler = Credentials{}
@@ -164,4 +167,72 @@ func (s Credentials) RemoveServiceKey(ctx context.Context,
 		return nil, err
 	}
 	return &signetv1.RemoveServiceKeyResponse{Details: changed(d)}, nil
+}
+
+// AddServiceWorkloadRule lets a service user of the context organization trust an outside issuer.
+func (s Credentials) AddServiceWorkloadRule(ctx context.Context,
+	r *signetv1.AddServiceWorkloadRuleRequest) (*signetv1.AddServiceWorkloadRuleResponse, error) {
+	info := call.From(ctx)
+	d, id, err := user.AddWorkloadRule(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, workloadOf(r))
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.AddServiceWorkloadRuleResponse{Details: changed(d), RuleId: id}, nil
+}
+
+// workloadOf is what a new rule says.
+func workloadOf(r *signetv1.AddServiceWorkloadRuleRequest) user.Workload {
+	w := user.Workload{Issuer: r.GetIssuer(), Audience: r.GetAudience(), MaxLife: int64(r.GetMaxLifeSeconds()),
+		KeySet: r.GetKeySet(), Once: r.GetOneTime()}
+	for _, c := range r.GetClaims() {
+		w.Claims = append(w.Claims, user.WorkloadClaim{Name: c.GetName(), Value: c.GetValue()})
+	}
+	return w
+}
+
+// ListServiceWorkloadRules lists the outside issuers that a service user of the context organization trusts.
+func (s Credentials) ListServiceWorkloadRules(ctx context.Context,
+	r *signetv1.ListServiceWorkloadRulesRequest) (*signetv1.ListServiceWorkloadRulesResponse, error) {
+	u, err := user.GetService(ctx, s.Store, call.From(ctx).Permit, r.GetUserId())
+	if err != nil {
+		return nil, err
+	}
+	out := &signetv1.ListServiceWorkloadRulesResponse{Details: complete(u.Details())}
+	for _, w := range u.Data.Service.Workloads {
+		rule := &signetv1.WorkloadRule{RuleId: w.ID, CreationDate: timestamppb.New(event.Time(w.Created)),
+			Issuer: w.Issuer, Audience: w.Audience, MaxLifeSeconds: int32(w.MaxLife), KeySet: w.KeySet,
+			OneTime: w.Once}
+		for _, c := range w.Claims {
+			rule.Claims = append(rule.Claims, &signetv1.WorkloadClaim{Name: c.Name, Value: c.Value})
+		}
+		out.Rules = append(out.Rules, rule)
+	}
+	return out, nil
+}
+
+// RemoveServiceWorkloadRule removes a rule of a service user of the context organization.
+func (s Credentials) RemoveServiceWorkloadRule(ctx context.Context,
+	r *signetv1.RemoveServiceWorkloadRuleRequest) (*signetv1.RemoveServiceWorkloadRuleResponse, error) {
+	info := call.From(ctx)
+	d, err := user.RemoveWorkloadRule(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetRuleId())
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.RemoveServiceWorkloadRuleResponse{Details: changed(d)}, nil
+}
+
+// ListServiceWorkloadRefusals reads what this node keeps of refused assertions for a service user.
+func (s Credentials) ListServiceWorkloadRefusals(ctx context.Context,
+	r *signetv1.ListServiceWorkloadRefusalsRequest) (*signetv1.ListServiceWorkloadRefusalsResponse, error) {
+	u, err := user.GetService(ctx, s.Store, call.From(ctx).Permit, r.GetUserId())
+	if err != nil {
+		return nil, err
+	}
+	last, _, since := s.Refusals.Read(u.ID)
+	out := &signetv1.ListServiceWorkloadRefusalsResponse{Since: timestamppb.New(since)}
+	for _, n := range last {
+		out.Refusals = append(out.Refusals, &signetv1.WorkloadRefusal{Cause: string(n.Cause), Issuer: n.Address,
+			Count: n.Count, LastDate: timestamppb.New(n.Last)})
+	}
+	return out, nil
 }

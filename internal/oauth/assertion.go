@@ -67,6 +67,14 @@ func (g *Grants) verify(ctx context.Context, a *assertion.Assertion, id string, 
 	if a.ID == "" {
 		row, again, hint = usedRow("signed", id, a.Signed()), againWithin, "with a new iat, or add a jti"
 	}
+	return g.useUp(ctx, id, row, again, a.Expiry.Time(), func() *errs.Error {
+		return refusedFor(refused("was already used"), "the assertion has already been used: make a new one "+hint)
+	})
+}
+
+// useUp remembers the first use of an assertion that expires, and refuses a later one than again after it.
+func (g *Grants) useUp(ctx context.Context, id string, row event.RowKey, again time.Duration, expires time.Time,
+	used func() *errs.Error) error {
 	return g.Store.Do(ctx, event.Command{
 		Origin: event.Origin{Actor: id},
 		Rows:   []event.RowKey{row},
@@ -77,11 +85,11 @@ func (g *Grants) verify(ctx context.Context, a *assertion.Assertion, id string, 
 			}
 			if stored == nil {
 				tx.PutRow(event.Row{RowKey: row, Value: firstUse(tx.Now()),
-					Expires: event.Micros(a.Expiry.Time().Add(clockSkew))})
+					Expires: event.Micros(expires.Add(clockSkew))})
 				return nil
 			}
 			if again == 0 || tx.Now()-usedAt(stored.Value) >= again.Microseconds() {
-				return refusedFor(refused("was already used"), "the assertion has already been used: make a new one "+hint)
+				return used()
 			}
 			return nil
 		},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/go-jose/go-jose/v4"
 
@@ -22,6 +23,8 @@ import (
 type Client struct {
 	App     *event.Object[app.App]
 	Service *event.Object[user.User]
+	// until is when the assertion of an outside issuer expires that Service has shown; zero: it has shown something else.
+	until time.Time
 }
 
 // ID is the client_id.
@@ -84,6 +87,13 @@ func (g *Grants) Authenticate(ctx context.Context, c Credentials) (*Client, erro
 		var err error
 		if said, err = assertion.Read(c.Assertion); err != nil {
 			return nil, refusedClient("", "", "the assertion cannot be read").Because(err)
+		}
+		if ofWorkload(c.ClientID, said.Issuer) {
+			u, until, err := g.workload(ctx, c.ClientID, c.Assertion, ofService)
+			if err != nil {
+				return nil, err
+			}
+			return &Client{Service: u, until: until}, nil
 		}
 		if c.ClientID != "" && c.ClientID != said.Issuer {
 			return nil, refusedClient("", "", "client_id is not the issuer of the assertion")

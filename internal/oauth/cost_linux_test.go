@@ -5,12 +5,15 @@ package oauth
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/call"
+	"github.com/signet-idm/signet/internal/domain/user"
 	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/signin/assertion"
 	"github.com/signet-idm/signet/test/costtest"
@@ -22,6 +25,11 @@ func TestNothingThatAStrangerSendsCostsMuchToRead(t *testing.T) {
 	w := newWorld(t)
 	ctx := call.With(t.Context(), &call.Info{Peer: home})
 	spa := &w.client("app_spa").App.Data
+	for i := range user.MaxWorkloadRules {
+		w.trust(fmt.Sprint("wlr_", i), func(r *user.Workload) {
+			r.Claims = []user.WorkloadClaim{{Name: "sub", Value: strings.Repeat("*:", 249) + "x"}}
+		})
+	}
 	for name, read := range map[string]func(text string){
 		"a scope of a sign-in":    func(s string) { _, _ = w.Begin(ctx, ask("app_spa", s)) },
 		"the domain of a sign-in": func(s string) { _, _ = w.Begin(ctx, ask("app_spa", orgByDomain+s)) },
@@ -37,6 +45,13 @@ func TestNothingThatAStrangerSendsCostsMuchToRead(t *testing.T) {
 		},
 		"the claims of an assertion": func(s string) {
 			_, _ = assertion.Read("eyJhbGciOiJFUzI1NiJ9." + base64.RawURLEncoding.EncodeToString([]byte(s)) + ".AAAA")
+		},
+		"the claims of a workload": func(s string) {
+			claims := w.of()
+			claims["sub"] = strings.Repeat("a:", min(len(s), 5000)/2) + s[:min(len(s), 500)]
+			text, _ := json.Marshal(claims)
+			_, _ = w.ByAssertion(ctx, "usr_robot",
+				"eyJhbGciOiJFUzI1NiJ9."+base64.RawURLEncoding.EncodeToString(text)+".AAAA", nil)
 		},
 		"a client": func(s string) {
 			_, _ = w.Authenticate(ctx, Credentials{Method: app.SecretPost, ClientID: s, Secret: s})

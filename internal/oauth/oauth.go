@@ -132,6 +132,7 @@ type Grants struct {
 	Clock    func() time.Time
 	Signer   Signer
 	KeySets  KeySets // nil: applications cannot publish keys
+	Issuers  Issuers // nil: keys of outside issuers cannot be fetched
 	Issuer   string  // the external URL
 	// Refusals keeps why applications were refused; nil: nothing does.
 	Refusals *refusal.Book

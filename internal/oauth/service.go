@@ -3,6 +3,7 @@ package oauth
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/access"
@@ -19,15 +20,22 @@ func (g *Grants) ClientCredentials(ctx context.Context, client *Client, scopes [
 	if client.Service == nil {
 		return nil, ErrUnauthorizedClient
 	}
-	return g.serve(ctx, client.Service, scopes)
+	return g.serve(ctx, client.Service, scopes, client.until)
 }
 
-// ByAssertion gives the service user who signed an assertion an access token. Errors: ErrInvalidGrant, whatever is
-// wrong with the assertion.
-func (g *Grants) ByAssertion(ctx context.Context, text string, scopes []string) (*Tokens, error) {
+// ByAssertion gives the service user who signed an assertion an access token, or the one of this clientID, if an issuer
+// that it trusts has signed it. Errors: ErrInvalidGrant, whatever is wrong with the assertion.
+func (g *Grants) ByAssertion(ctx context.Context, clientID, text string, scopes []string) (*Tokens, error) {
 	said, err := assertion.Read(text)
 	if err != nil {
 		return nil, grantOfService("the assertion cannot be read").Because(err)
+	}
+	if ofWorkload(clientID, said.Issuer) {
+		u, until, err := g.workload(ctx, clientID, text, grantOfService)
+		if err != nil {
+			return nil, err
+		}
+		return g.serve(ctx, u, scopes, until)
 	}
 	u, _, err := g.service(ctx, said.Issuer)
 	if err != nil {
@@ -39,12 +47,14 @@ func (g *Grants) ByAssertion(ctx context.Context, text string, scopes []string) 
 	if text, _ := said.Scope.(string); len(scopes) == 0 {
 		scopes = strings.Fields(text)
 	}
-	return g.serve(ctx, u, scopes)
+	return g.serve(ctx, u, scopes, time.Time{})
 }
 
 // serve makes an access token of a service user. It can do with Signet's API what its scopes and the user's roles
-// allow, and it gets every scope that is asked for: nobody else acts with it.
-func (g *Grants) serve(ctx context.Context, u *event.Object[user.User], asked []string) (*Tokens, error) {
+// allow, and it gets every scope that is asked for: nobody else acts with it. It lives no longer than until, unless that
+// is zero.
+func (g *Grants) serve(ctx context.Context, u *event.Object[user.User], asked []string,
+	until time.Time) (*Tokens, error) {
 	if len(asked) > maxScopes {
 		return nil, ErrInvalidScope
 	}
@@ -69,6 +79,12 @@ func (g *Grants) serve(ctx context.Context, u *event.Object[user.User], asked []
 			if now == nil || now.Data.State != user.Active || o == nil || o.Data.State != org.Active {
 				return grantOfService("%s, or its organization, has just been deactivated", u.ID)
 			}
+			if !until.IsZero() {
+				left := time.Duration(event.Micros(until)-tx.Now()) * time.Microsecond
+				if made.Life = min(serviceLife, left); left <= 0 {
+					return grantOfService("%s sent an assertion that has just expired", u.ID)
+				}
+			}
 			made.Issued = tx.Now()
 			tx.PutToken(event.Token{
 				ID:       event.NewID("oat"),
@@ -78,7 +94,7 @@ func (g *Grants) serve(ctx context.Context, u *event.Object[user.User], asked []
 				Epoch:    now.Data.TokenEpoch,
 				OrgEpoch: o.Data.Epoch,
 				Created:  tx.Now(),
-				Expires:  tx.Now() + serviceLife.Microseconds(),
+				Expires:  tx.Now() + made.Life.Microseconds(),
 				Data:     session.Given{Scopes: scopes, Audience: aud}.Text(),
 			})
 			return nil

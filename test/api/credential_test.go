@@ -329,6 +329,8 @@ func whoseCredentialCases(t *testing.T, w *World) (cases []Case) {
 		&signetv1.CreateUserTokenRequest{}, &signetv1.SetServiceSecretRequest{}, &signetv1.RemoveServiceSecretRequest{},
 		&signetv1.AddServiceKeyRequest{PublicKey: newPublicKey(t)}, &signetv1.RemoveServiceKeyRequest{KeyId: "pky_x"},
 		&signetv1.ListServiceKeysRequest{},
+		workloadRule(""), &signetv1.RemoveServiceWorkloadRuleRequest{RuleId: "wlr_x"},
+		&signetv1.ListServiceWorkloadRulesRequest{}, &signetv1.ListServiceWorkloadRefusalsRequest{},
 		&signetv1.ListUserTokensRequest{}, &signetv1.RevokeUserTokenRequest{TokenId: "pat_x"},
 		&signetv1.ListUserSessionsRequest{}, &signetv1.EndUserSessionRequest{SessionId: "ses_x"},
 		&signetv1.EndUserSessionsRequest{},

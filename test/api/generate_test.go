@@ -195,6 +195,10 @@ func (g *generator) text(fd protoreflect.FieldDescriptor) string {
 		return unique("sample")
 	case name == "public_key":
 		return publicKey()
+	case name == "key_set":
+		return `{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"a","x":"Gb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE"}]}`
+	case name == "name" && fd.Parent().Name() == "WorkloadClaim":
+		return "sub"
 	case name == "url":
 		return "https://sample.example/" + name
 	case name == "event_id":

@@ -20,6 +20,7 @@ var takesAway = map[string]bool{
 	"DeactivateUser": true, "LockUser": true, "RemoveUser": true, "EndUserSession": true, "EndUserSessions": true,
 	"RevokeUserToken":         true,
 	"EndUserRememberedDevice": true, "RemoveUserLink": true, "RemoveServiceKey": true, "RemoveServiceSecret": true,
+	"RemoveServiceWorkloadRule": true,
 	// what these send goes to a verified address, or is sent to everybody who asks
 	"SendPasswordReset": true, "SendEmailVerification": true, "ClearSignInThrottle": true,
 	"RequestUserFactorRemoval": true, // others decide

@@ -478,7 +478,7 @@ var refusedSamples = map[string]string{
 	"RemoveInstallationMember": "MEMBER_NOT_FOUND",
 	"RemoveApplicationKey":     "APPLICATION_KEY_NOT_FOUND", "ApproveAudience": "CLIENT_NOT_FOUND",
 	"WithdrawAudience": "AUDIENCE_APPROVAL_NOT_FOUND",
-	"RemoveServiceKey": "KEY_NOT_FOUND", "RemoveServiceSecret": "SECRET_NOT_FOUND",
+	"RemoveServiceKey": "KEY_NOT_FOUND", "RemoveServiceWorkloadRule": "WORKLOAD_RULE_NOT_FOUND", "RemoveServiceSecret": "SECRET_NOT_FOUND",
 	"RemoveUserFactor": "FACTOR_NOT_FOUND", "RequestUserFactorRemoval": "FACTOR_NOT_FOUND",
 	"ConfirmUserLink": "LINK_NOT_FOUND", "RemoveUserLink": "LINK_NOT_FOUND",
 	"SkipWebhookEvent":  "WEBHOOK_EVENT_NOT_FAILED",

@@ -48,6 +48,8 @@ var withoutProof = map[string]string{
 	"SendEmailVerification":    "likewise",
 	"RequestUserFactorRemoval": "others decide",
 	"ClearSignInThrottle":      "guesses cost as much time as at first, three times a day",
+
+	"RemoveServiceWorkloadRule": "ends access",
 }
 
 func TestWhatChangesTheOwnSignInAsksForAProof(t *testing.T) {

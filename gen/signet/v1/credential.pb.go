@@ -1351,6 +1351,714 @@ func (x *RemoveServiceKeyResponse) GetDetails() *Details {
 	return nil
 }
 
+// Claim that an assertion must have.
+type WorkloadClaim struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the claim, exactly as the issuer writes it. `iss`, `aud` and times
+	// are always checked and cannot be listed.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What the claim must be: a text, compared with regard to case. `*` stands for
+	// one whole segment between `:` or `/`, for example
+	// `repo:acme/*:environment:live`, and cannot stand alone.
+	Value         string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkloadClaim) Reset() {
+	*x = WorkloadClaim{}
+	mi := &file_signet_v1_credential_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkloadClaim) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkloadClaim) ProtoMessage() {}
+
+func (x *WorkloadClaim) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_credential_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkloadClaim.ProtoReflect.Descriptor instead.
+func (*WorkloadClaim) Descriptor() ([]byte, []int) {
+	return file_signet_v1_credential_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *WorkloadClaim) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *WorkloadClaim) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+// Which assertions of an outside issuer count as the service user's.
+type WorkloadRule struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the rule.
+	RuleId string `protobuf:"bytes,1,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
+	// When it was added.
+	CreationDate *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=creation_date,json=creationDate,proto3" json:"creation_date,omitempty"`
+	// The issuer (`iss`).
+	Issuer string `protobuf:"bytes,3,opt,name=issuer,proto3" json:"issuer,omitempty"`
+	// What `aud` must contain; empty: the issuer of this server, or its token
+	// endpoint.
+	Audience string `protobuf:"bytes,4,opt,name=audience,proto3" json:"audience,omitempty"`
+	// The claims that an assertion must have, all of them.
+	Claims []*WorkloadClaim `protobuf:"bytes,5,rep,name=claims,proto3" json:"claims,omitempty"`
+	// For how many seconds an assertion may be valid.
+	MaxLifeSeconds int32 `protobuf:"varint,6,opt,name=max_life_seconds,json=maxLifeSeconds,proto3" json:"max_life_seconds,omitempty"`
+	// The keys that sign, as a JSON Web Key Set; empty: those that the issuer
+	// publishes.
+	KeySet string `protobuf:"bytes,7,opt,name=key_set,json=keySet,proto3" json:"key_set,omitempty"`
+	// Whether each assertion counts once. It needs `jti` then.
+	OneTime       bool `protobuf:"varint,8,opt,name=one_time,json=oneTime,proto3" json:"one_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkloadRule) Reset() {
+	*x = WorkloadRule{}
+	mi := &file_signet_v1_credential_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkloadRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkloadRule) ProtoMessage() {}
+
+func (x *WorkloadRule) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_credential_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkloadRule.ProtoReflect.Descriptor instead.
+func (*WorkloadRule) Descriptor() ([]byte, []int) {
+	return file_signet_v1_credential_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *WorkloadRule) GetRuleId() string {
+	if x != nil {
+		return x.RuleId
+	}
+	return ""
+}
+
+func (x *WorkloadRule) GetCreationDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreationDate
+	}
+	return nil
+}
+
+func (x *WorkloadRule) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+func (x *WorkloadRule) GetAudience() string {
+	if x != nil {
+		return x.Audience
+	}
+	return ""
+}
+
+func (x *WorkloadRule) GetClaims() []*WorkloadClaim {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+func (x *WorkloadRule) GetMaxLifeSeconds() int32 {
+	if x != nil {
+		return x.MaxLifeSeconds
+	}
+	return 0
+}
+
+func (x *WorkloadRule) GetKeySet() string {
+	if x != nil {
+		return x.KeySet
+	}
+	return ""
+}
+
+func (x *WorkloadRule) GetOneTime() bool {
+	if x != nil {
+		return x.OneTime
+	}
+	return false
+}
+
+// The rule to add, and for whom.
+type AddServiceWorkloadRuleRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// The issuer, an `https://` URL, exactly as in `iss`. Its keys are found by its
+	// metadata (`/.well-known/openid-configuration`), unless `keySet` is set.
+	Issuer string `protobuf:"bytes,2,opt,name=issuer,proto3" json:"issuer,omitempty"`
+	// What `aud` must contain. Left out: the issuer of this server, or its token
+	// endpoint.
+	Audience string `protobuf:"bytes,3,opt,name=audience,proto3" json:"audience,omitempty"`
+	// The claims that an assertion must have, all of them. One must name the
+	// workload: `sub`, or `repository_id` or `repository_owner_id` for GitHub, or
+	// `project_id` or `namespace_id` for GitLab.com, which many share.
+	Claims []*WorkloadClaim `protobuf:"bytes,4,rep,name=claims,proto3" json:"claims,omitempty"`
+	// For how many seconds an assertion may be valid (`exp` minus `iat`), a day at
+	// most. 0, or left out: a day.
+	MaxLifeSeconds int32 `protobuf:"varint,5,opt,name=max_life_seconds,json=maxLifeSeconds,proto3" json:"max_life_seconds,omitempty"`
+	// The public keys that sign, as a JSON Web Key Set of at most 10 keys, for an
+	// issuer that this server does not reach. Left out: those that the issuer
+	// publishes.
+	KeySet string `protobuf:"bytes,6,opt,name=key_set,json=keySet,proto3" json:"key_set,omitempty"`
+	// Whether each assertion counts once. It needs `jti` then. Left out: it counts
+	// until it expires.
+	OneTime       bool `protobuf:"varint,7,opt,name=one_time,json=oneTime,proto3" json:"one_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddServiceWorkloadRuleRequest) Reset() {
+	*x = AddServiceWorkloadRuleRequest{}
+	mi := &file_signet_v1_credential_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddServiceWorkloadRuleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddServiceWorkloadRuleRequest) ProtoMessage() {}
+
+func (x *AddServiceWorkloadRuleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_credential_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddServiceWorkloadRuleRequest.ProtoReflect.Descriptor instead.
+func (*AddServiceWorkloadRuleRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_credential_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *AddServiceWorkloadRuleRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *AddServiceWorkloadRuleRequest) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+func (x *AddServiceWorkloadRuleRequest) GetAudience() string {
+	if x != nil {
+		return x.Audience
+	}
+	return ""
+}
+
+func (x *AddServiceWorkloadRuleRequest) GetClaims() []*WorkloadClaim {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+func (x *AddServiceWorkloadRuleRequest) GetMaxLifeSeconds() int32 {
+	if x != nil {
+		return x.MaxLifeSeconds
+	}
+	return 0
+}
+
+func (x *AddServiceWorkloadRuleRequest) GetKeySet() string {
+	if x != nil {
+		return x.KeySet
+	}
+	return ""
+}
+
+func (x *AddServiceWorkloadRuleRequest) GetOneTime() bool {
+	if x != nil {
+		return x.OneTime
+	}
+	return false
+}
+
+// Answer to AddServiceWorkloadRule.
+type AddServiceWorkloadRuleResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	// Identifier of the new rule.
+	RuleId        string `protobuf:"bytes,2,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddServiceWorkloadRuleResponse) Reset() {
+	*x = AddServiceWorkloadRuleResponse{}
+	mi := &file_signet_v1_credential_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddServiceWorkloadRuleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddServiceWorkloadRuleResponse) ProtoMessage() {}
+
+func (x *AddServiceWorkloadRuleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_credential_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddServiceWorkloadRuleResponse.ProtoReflect.Descriptor instead.
+func (*AddServiceWorkloadRuleResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_credential_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *AddServiceWorkloadRuleResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+func (x *AddServiceWorkloadRuleResponse) GetRuleId() string {
+	if x != nil {
+		return x.RuleId
+	}
+	return ""
+}
+
+// Whose rules to list.
+type ListServiceWorkloadRulesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListServiceWorkloadRulesRequest) Reset() {
+	*x = ListServiceWorkloadRulesRequest{}
+	mi := &file_signet_v1_credential_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListServiceWorkloadRulesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListServiceWorkloadRulesRequest) ProtoMessage() {}
+
+func (x *ListServiceWorkloadRulesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_credential_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListServiceWorkloadRulesRequest.ProtoReflect.Descriptor instead.
+func (*ListServiceWorkloadRulesRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_credential_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ListServiceWorkloadRulesRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Answer to ListServiceWorkloadRules.
+type ListServiceWorkloadRulesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The rules, at most 20, the oldest first.
+	Rules []*WorkloadRule `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
+	// Details of the user.
+	Details       *Details `protobuf:"bytes,2,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListServiceWorkloadRulesResponse) Reset() {
+	*x = ListServiceWorkloadRulesResponse{}
+	mi := &file_signet_v1_credential_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListServiceWorkloadRulesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListServiceWorkloadRulesResponse) ProtoMessage() {}
+
+func (x *ListServiceWorkloadRulesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_credential_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListServiceWorkloadRulesResponse.ProtoReflect.Descriptor instead.
+func (*ListServiceWorkloadRulesResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_credential_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ListServiceWorkloadRulesResponse) GetRules() []*WorkloadRule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+func (x *ListServiceWorkloadRulesResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Which rule to remove.
+type RemoveServiceWorkloadRuleRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Identifier of the rule.
+	RuleId        string `protobuf:"bytes,2,opt,name=rule_id,json=ruleId,proto3" json:"rule_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveServiceWorkloadRuleRequest) Reset() {
+	*x = RemoveServiceWorkloadRuleRequest{}
+	mi := &file_signet_v1_credential_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveServiceWorkloadRuleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveServiceWorkloadRuleRequest) ProtoMessage() {}
+
+func (x *RemoveServiceWorkloadRuleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_credential_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveServiceWorkloadRuleRequest.ProtoReflect.Descriptor instead.
+func (*RemoveServiceWorkloadRuleRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_credential_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *RemoveServiceWorkloadRuleRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *RemoveServiceWorkloadRuleRequest) GetRuleId() string {
+	if x != nil {
+		return x.RuleId
+	}
+	return ""
+}
+
+// Answer to RemoveServiceWorkloadRule.
+type RemoveServiceWorkloadRuleResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveServiceWorkloadRuleResponse) Reset() {
+	*x = RemoveServiceWorkloadRuleResponse{}
+	mi := &file_signet_v1_credential_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveServiceWorkloadRuleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveServiceWorkloadRuleResponse) ProtoMessage() {}
+
+func (x *RemoveServiceWorkloadRuleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_credential_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveServiceWorkloadRuleResponse.ProtoReflect.Descriptor instead.
+func (*RemoveServiceWorkloadRuleResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_credential_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *RemoveServiceWorkloadRuleResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Whose refusals to list.
+type ListServiceWorkloadRefusalsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListServiceWorkloadRefusalsRequest) Reset() {
+	*x = ListServiceWorkloadRefusalsRequest{}
+	mi := &file_signet_v1_credential_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListServiceWorkloadRefusalsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListServiceWorkloadRefusalsRequest) ProtoMessage() {}
+
+func (x *ListServiceWorkloadRefusalsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_credential_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListServiceWorkloadRefusalsRequest.ProtoReflect.Descriptor instead.
+func (*ListServiceWorkloadRefusalsRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_credential_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ListServiceWorkloadRefusalsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Answer to ListServiceWorkloadRefusals.
+type ListServiceWorkloadRefusalsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The refusals, the newest first.
+	Refusals []*WorkloadRefusal `protobuf:"bytes,1,rep,name=refusals,proto3" json:"refusals,omitempty"`
+	// Since when this node counts: its start.
+	Since         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListServiceWorkloadRefusalsResponse) Reset() {
+	*x = ListServiceWorkloadRefusalsResponse{}
+	mi := &file_signet_v1_credential_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListServiceWorkloadRefusalsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListServiceWorkloadRefusalsResponse) ProtoMessage() {}
+
+func (x *ListServiceWorkloadRefusalsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_credential_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListServiceWorkloadRefusalsResponse.ProtoReflect.Descriptor instead.
+func (*ListServiceWorkloadRefusalsResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_credential_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ListServiceWorkloadRefusalsResponse) GetRefusals() []*WorkloadRefusal {
+	if x != nil {
+		return x.Refusals
+	}
+	return nil
+}
+
+func (x *ListServiceWorkloadRefusalsResponse) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+// Refused assertions of an outside issuer that do not differ.
+type WorkloadRefusal struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why: one of the causes that the documentation explains.
+	Cause string `protobuf:"bytes,1,opt,name=cause,proto3" json:"cause,omitempty"`
+	// The issuer that the assertion names, without query and fragment.
+	Issuer string `protobuf:"bytes,2,opt,name=issuer,proto3" json:"issuer,omitempty"`
+	// How often.
+	Count int64 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	// The last time.
+	LastDate      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=last_date,json=lastDate,proto3" json:"last_date,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkloadRefusal) Reset() {
+	*x = WorkloadRefusal{}
+	mi := &file_signet_v1_credential_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkloadRefusal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkloadRefusal) ProtoMessage() {}
+
+func (x *WorkloadRefusal) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_credential_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkloadRefusal.ProtoReflect.Descriptor instead.
+func (*WorkloadRefusal) Descriptor() ([]byte, []int) {
+	return file_signet_v1_credential_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *WorkloadRefusal) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+func (x *WorkloadRefusal) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+func (x *WorkloadRefusal) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *WorkloadRefusal) GetLastDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastDate
+	}
+	return nil
+}
+
 var File_signet_v1_credential_proto protoreflect.FileDescriptor
 
 const file_signet_v1_credential_proto_rawDesc = "" +
@@ -1436,7 +2144,54 @@ const file_signet_v1_credential_proto_rawDesc = "" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x15\n" +
 	"\x06key_id\x18\x02 \x01(\tR\x05keyId\"H\n" +
 	"\x18RemoveServiceKeyResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xaf\x0e\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"P\n" +
+	"\rWorkloadClaim\x12\x1d\n" +
+	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18dR\x04name\x12 \n" +
+	"\x05value\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xf4\x03R\x05value\"\xac\x02\n" +
+	"\fWorkloadRule\x12\x17\n" +
+	"\arule_id\x18\x01 \x01(\tR\x06ruleId\x12?\n" +
+	"\rcreation_date\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\fcreationDate\x12\x16\n" +
+	"\x06issuer\x18\x03 \x01(\tR\x06issuer\x12\x1a\n" +
+	"\baudience\x18\x04 \x01(\tR\baudience\x120\n" +
+	"\x06claims\x18\x05 \x03(\v2\x18.signet.v1.WorkloadClaimR\x06claims\x12(\n" +
+	"\x10max_life_seconds\x18\x06 \x01(\x05R\x0emaxLifeSeconds\x12\x17\n" +
+	"\akey_set\x18\a \x01(\tR\x06keySet\x12\x19\n" +
+	"\bone_time\x18\b \x01(\bR\aoneTime\"\xb5\x02\n" +
+	"\x1dAddServiceWorkloadRuleRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\"\n" +
+	"\x06issuer\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x06issuer\x12$\n" +
+	"\baudience\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\baudience\x12<\n" +
+	"\x06claims\x18\x04 \x03(\v2\x18.signet.v1.WorkloadClaimB\n" +
+	"\xbaH\a\x92\x01\x04\b\x01\x10\n" +
+	"R\x06claims\x125\n" +
+	"\x10max_life_seconds\x18\x05 \x01(\x05B\v\xbaH\b\x1a\x06\x18\x80\xa3\x05(\x00R\x0emaxLifeSeconds\x12!\n" +
+	"\akey_set\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xc0>R\x06keySet\x12\x19\n" +
+	"\bone_time\x18\a \x01(\bR\aoneTime\"g\n" +
+	"\x1eAddServiceWorkloadRuleResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x17\n" +
+	"\arule_id\x18\x02 \x01(\tR\x06ruleId\":\n" +
+	"\x1fListServiceWorkloadRulesRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"\x7f\n" +
+	" ListServiceWorkloadRulesResponse\x12-\n" +
+	"\x05rules\x18\x01 \x03(\v2\x17.signet.v1.WorkloadRuleR\x05rules\x12,\n" +
+	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\"T\n" +
+	" RemoveServiceWorkloadRuleRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x17\n" +
+	"\arule_id\x18\x02 \x01(\tR\x06ruleId\"Q\n" +
+	"!RemoveServiceWorkloadRuleResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"=\n" +
+	"\"ListServiceWorkloadRefusalsRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"\x8f\x01\n" +
+	"#ListServiceWorkloadRefusalsResponse\x126\n" +
+	"\brefusals\x18\x01 \x03(\v2\x1a.signet.v1.WorkloadRefusalR\brefusals\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\x8e\x01\n" +
+	"\x0fWorkloadRefusal\x12\x14\n" +
+	"\x05cause\x18\x01 \x01(\tR\x05cause\x12\x16\n" +
+	"\x06issuer\x18\x02 \x01(\tR\x06issuer\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x03R\x05count\x127\n" +
+	"\tlast_date\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\blastDate2\xf1\x14\n" +
 	"\x11CredentialService\x12|\n" +
 	"\rCreateMyToken\x12\x1f.signet.v1.CreateMyTokenRequest\x1a .signet.v1.CreateMyTokenResponse\"(\xaa\xbb\x18\x06 \x01h\x02\x10\x01\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/v1/users/me/tokens\x12\x81\x01\n" +
 	"\fListMyTokens\x12\x1e.signet.v1.ListMyTokensRequest\x1a\x1f.signet.v1.ListMyTokensResponse\"0\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/users/me/tokens\x12\x8f\x01\n" +
@@ -1456,7 +2211,15 @@ const file_signet_v1_credential_proto_rawDesc = "" +
 	"\x0fListServiceKeys\x12!.signet.v1.ListServiceKeysRequest\x1a\".signet.v1.ListServiceKeysResponse\">\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
 	"\tuser.read\x82\xd3\xe4\x93\x02\x1a\x12\x18/v1/users/{user_id}/keys\x12\xb9\x01\n" +
 	"\x10RemoveServiceKey\x12\".signet.v1.RemoveServiceKeyRequest\x1a#.signet.v1.RemoveServiceKeyResponse\"\\\xaa\xbb\x18/ \x020\x01b\x12signet.credentials\n" +
-	"\x15user.credential.write\x82\xd3\xe4\x93\x02#*!/v1/users/{user_id}/keys/{key_id}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
+	"\x15user.credential.write\x82\xd3\xe4\x93\x02#*!/v1/users/{user_id}/keys/{key_id}\x12\xd1\x01\n" +
+	"\x16AddServiceWorkloadRule\x12(.signet.v1.AddServiceWorkloadRuleRequest\x1a).signet.v1.AddServiceWorkloadRuleResponse\"b\xaa\xbb\x181 \x020\x01b\x12signet.credentialsh\x02\n" +
+	"\x15user.credential.write\x82\xd3\xe4\x93\x02':\x01*\"\"/v1/users/{user_id}/workload_rules\x12\xbd\x01\n" +
+	"\x18ListServiceWorkloadRules\x12*.signet.v1.ListServiceWorkloadRulesRequest\x1a+.signet.v1.ListServiceWorkloadRulesResponse\"H\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
+	"\tuser.read\x82\xd3\xe4\x93\x02$\x12\"/v1/users/{user_id}/workload_rules\x12\xc9\x01\n" +
+	"\x1bListServiceWorkloadRefusals\x12-.signet.v1.ListServiceWorkloadRefusalsRequest\x1a..signet.v1.ListServiceWorkloadRefusalsResponse\"K\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
+	"\tuser.read\x82\xd3\xe4\x93\x02'\x12%/v1/users/{user_id}/workload_refusals\x12\xdf\x01\n" +
+	"\x19RemoveServiceWorkloadRule\x12+.signet.v1.RemoveServiceWorkloadRuleRequest\x1a,.signet.v1.RemoveServiceWorkloadRuleResponse\"g\xaa\xbb\x18/ \x020\x01b\x12signet.credentials\n" +
+	"\x15user.credential.write\x82\xd3\xe4\x93\x02.*,/v1/users/{user_id}/workload_rules/{rule_id}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (
 	file_signet_v1_credential_proto_rawDescOnce sync.Once
@@ -1470,80 +2233,109 @@ func file_signet_v1_credential_proto_rawDescGZIP() []byte {
 	return file_signet_v1_credential_proto_rawDescData
 }
 
-var file_signet_v1_credential_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_signet_v1_credential_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_signet_v1_credential_proto_goTypes = []any{
-	(*Token)(nil),                       // 0: signet.v1.Token
-	(*CreateMyTokenRequest)(nil),        // 1: signet.v1.CreateMyTokenRequest
-	(*CreateMyTokenResponse)(nil),       // 2: signet.v1.CreateMyTokenResponse
-	(*ListMyTokensRequest)(nil),         // 3: signet.v1.ListMyTokensRequest
-	(*ListMyTokensResponse)(nil),        // 4: signet.v1.ListMyTokensResponse
-	(*RevokeMyTokenRequest)(nil),        // 5: signet.v1.RevokeMyTokenRequest
-	(*RevokeMyTokenResponse)(nil),       // 6: signet.v1.RevokeMyTokenResponse
-	(*CreateUserTokenRequest)(nil),      // 7: signet.v1.CreateUserTokenRequest
-	(*CreateUserTokenResponse)(nil),     // 8: signet.v1.CreateUserTokenResponse
-	(*ListUserTokensRequest)(nil),       // 9: signet.v1.ListUserTokensRequest
-	(*ListUserTokensResponse)(nil),      // 10: signet.v1.ListUserTokensResponse
-	(*RevokeUserTokenRequest)(nil),      // 11: signet.v1.RevokeUserTokenRequest
-	(*RevokeUserTokenResponse)(nil),     // 12: signet.v1.RevokeUserTokenResponse
-	(*SetServiceSecretRequest)(nil),     // 13: signet.v1.SetServiceSecretRequest
-	(*SetServiceSecretResponse)(nil),    // 14: signet.v1.SetServiceSecretResponse
-	(*RemoveServiceSecretRequest)(nil),  // 15: signet.v1.RemoveServiceSecretRequest
-	(*RemoveServiceSecretResponse)(nil), // 16: signet.v1.RemoveServiceSecretResponse
-	(*ServiceKey)(nil),                  // 17: signet.v1.ServiceKey
-	(*AddServiceKeyRequest)(nil),        // 18: signet.v1.AddServiceKeyRequest
-	(*AddServiceKeyResponse)(nil),       // 19: signet.v1.AddServiceKeyResponse
-	(*ListServiceKeysRequest)(nil),      // 20: signet.v1.ListServiceKeysRequest
-	(*ListServiceKeysResponse)(nil),     // 21: signet.v1.ListServiceKeysResponse
-	(*RemoveServiceKeyRequest)(nil),     // 22: signet.v1.RemoveServiceKeyRequest
-	(*RemoveServiceKeyResponse)(nil),    // 23: signet.v1.RemoveServiceKeyResponse
-	(*timestamppb.Timestamp)(nil),       // 24: google.protobuf.Timestamp
-	(*Details)(nil),                     // 25: signet.v1.Details
+	(*Token)(nil),                               // 0: signet.v1.Token
+	(*CreateMyTokenRequest)(nil),                // 1: signet.v1.CreateMyTokenRequest
+	(*CreateMyTokenResponse)(nil),               // 2: signet.v1.CreateMyTokenResponse
+	(*ListMyTokensRequest)(nil),                 // 3: signet.v1.ListMyTokensRequest
+	(*ListMyTokensResponse)(nil),                // 4: signet.v1.ListMyTokensResponse
+	(*RevokeMyTokenRequest)(nil),                // 5: signet.v1.RevokeMyTokenRequest
+	(*RevokeMyTokenResponse)(nil),               // 6: signet.v1.RevokeMyTokenResponse
+	(*CreateUserTokenRequest)(nil),              // 7: signet.v1.CreateUserTokenRequest
+	(*CreateUserTokenResponse)(nil),             // 8: signet.v1.CreateUserTokenResponse
+	(*ListUserTokensRequest)(nil),               // 9: signet.v1.ListUserTokensRequest
+	(*ListUserTokensResponse)(nil),              // 10: signet.v1.ListUserTokensResponse
+	(*RevokeUserTokenRequest)(nil),              // 11: signet.v1.RevokeUserTokenRequest
+	(*RevokeUserTokenResponse)(nil),             // 12: signet.v1.RevokeUserTokenResponse
+	(*SetServiceSecretRequest)(nil),             // 13: signet.v1.SetServiceSecretRequest
+	(*SetServiceSecretResponse)(nil),            // 14: signet.v1.SetServiceSecretResponse
+	(*RemoveServiceSecretRequest)(nil),          // 15: signet.v1.RemoveServiceSecretRequest
+	(*RemoveServiceSecretResponse)(nil),         // 16: signet.v1.RemoveServiceSecretResponse
+	(*ServiceKey)(nil),                          // 17: signet.v1.ServiceKey
+	(*AddServiceKeyRequest)(nil),                // 18: signet.v1.AddServiceKeyRequest
+	(*AddServiceKeyResponse)(nil),               // 19: signet.v1.AddServiceKeyResponse
+	(*ListServiceKeysRequest)(nil),              // 20: signet.v1.ListServiceKeysRequest
+	(*ListServiceKeysResponse)(nil),             // 21: signet.v1.ListServiceKeysResponse
+	(*RemoveServiceKeyRequest)(nil),             // 22: signet.v1.RemoveServiceKeyRequest
+	(*RemoveServiceKeyResponse)(nil),            // 23: signet.v1.RemoveServiceKeyResponse
+	(*WorkloadClaim)(nil),                       // 24: signet.v1.WorkloadClaim
+	(*WorkloadRule)(nil),                        // 25: signet.v1.WorkloadRule
+	(*AddServiceWorkloadRuleRequest)(nil),       // 26: signet.v1.AddServiceWorkloadRuleRequest
+	(*AddServiceWorkloadRuleResponse)(nil),      // 27: signet.v1.AddServiceWorkloadRuleResponse
+	(*ListServiceWorkloadRulesRequest)(nil),     // 28: signet.v1.ListServiceWorkloadRulesRequest
+	(*ListServiceWorkloadRulesResponse)(nil),    // 29: signet.v1.ListServiceWorkloadRulesResponse
+	(*RemoveServiceWorkloadRuleRequest)(nil),    // 30: signet.v1.RemoveServiceWorkloadRuleRequest
+	(*RemoveServiceWorkloadRuleResponse)(nil),   // 31: signet.v1.RemoveServiceWorkloadRuleResponse
+	(*ListServiceWorkloadRefusalsRequest)(nil),  // 32: signet.v1.ListServiceWorkloadRefusalsRequest
+	(*ListServiceWorkloadRefusalsResponse)(nil), // 33: signet.v1.ListServiceWorkloadRefusalsResponse
+	(*WorkloadRefusal)(nil),                     // 34: signet.v1.WorkloadRefusal
+	(*timestamppb.Timestamp)(nil),               // 35: google.protobuf.Timestamp
+	(*Details)(nil),                             // 36: signet.v1.Details
 }
 var file_signet_v1_credential_proto_depIdxs = []int32{
-	24, // 0: signet.v1.Token.creation_date:type_name -> google.protobuf.Timestamp
-	24, // 1: signet.v1.Token.expiration_date:type_name -> google.protobuf.Timestamp
-	24, // 2: signet.v1.CreateMyTokenRequest.expiration_date:type_name -> google.protobuf.Timestamp
-	24, // 3: signet.v1.CreateMyTokenResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	35, // 0: signet.v1.Token.creation_date:type_name -> google.protobuf.Timestamp
+	35, // 1: signet.v1.Token.expiration_date:type_name -> google.protobuf.Timestamp
+	35, // 2: signet.v1.CreateMyTokenRequest.expiration_date:type_name -> google.protobuf.Timestamp
+	35, // 3: signet.v1.CreateMyTokenResponse.expiration_date:type_name -> google.protobuf.Timestamp
 	0,  // 4: signet.v1.ListMyTokensResponse.tokens:type_name -> signet.v1.Token
-	24, // 5: signet.v1.CreateUserTokenRequest.expiration_date:type_name -> google.protobuf.Timestamp
-	24, // 6: signet.v1.CreateUserTokenResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	35, // 5: signet.v1.CreateUserTokenRequest.expiration_date:type_name -> google.protobuf.Timestamp
+	35, // 6: signet.v1.CreateUserTokenResponse.expiration_date:type_name -> google.protobuf.Timestamp
 	0,  // 7: signet.v1.ListUserTokensResponse.tokens:type_name -> signet.v1.Token
-	25, // 8: signet.v1.SetServiceSecretResponse.details:type_name -> signet.v1.Details
-	25, // 9: signet.v1.RemoveServiceSecretResponse.details:type_name -> signet.v1.Details
-	24, // 10: signet.v1.ServiceKey.creation_date:type_name -> google.protobuf.Timestamp
-	24, // 11: signet.v1.ServiceKey.expiration_date:type_name -> google.protobuf.Timestamp
-	24, // 12: signet.v1.AddServiceKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
-	25, // 13: signet.v1.AddServiceKeyResponse.details:type_name -> signet.v1.Details
+	36, // 8: signet.v1.SetServiceSecretResponse.details:type_name -> signet.v1.Details
+	36, // 9: signet.v1.RemoveServiceSecretResponse.details:type_name -> signet.v1.Details
+	35, // 10: signet.v1.ServiceKey.creation_date:type_name -> google.protobuf.Timestamp
+	35, // 11: signet.v1.ServiceKey.expiration_date:type_name -> google.protobuf.Timestamp
+	35, // 12: signet.v1.AddServiceKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
+	36, // 13: signet.v1.AddServiceKeyResponse.details:type_name -> signet.v1.Details
 	17, // 14: signet.v1.ListServiceKeysResponse.keys:type_name -> signet.v1.ServiceKey
-	25, // 15: signet.v1.ListServiceKeysResponse.details:type_name -> signet.v1.Details
-	25, // 16: signet.v1.RemoveServiceKeyResponse.details:type_name -> signet.v1.Details
-	1,  // 17: signet.v1.CredentialService.CreateMyToken:input_type -> signet.v1.CreateMyTokenRequest
-	3,  // 18: signet.v1.CredentialService.ListMyTokens:input_type -> signet.v1.ListMyTokensRequest
-	5,  // 19: signet.v1.CredentialService.RevokeMyToken:input_type -> signet.v1.RevokeMyTokenRequest
-	7,  // 20: signet.v1.CredentialService.CreateUserToken:input_type -> signet.v1.CreateUserTokenRequest
-	9,  // 21: signet.v1.CredentialService.ListUserTokens:input_type -> signet.v1.ListUserTokensRequest
-	11, // 22: signet.v1.CredentialService.RevokeUserToken:input_type -> signet.v1.RevokeUserTokenRequest
-	13, // 23: signet.v1.CredentialService.SetServiceSecret:input_type -> signet.v1.SetServiceSecretRequest
-	15, // 24: signet.v1.CredentialService.RemoveServiceSecret:input_type -> signet.v1.RemoveServiceSecretRequest
-	18, // 25: signet.v1.CredentialService.AddServiceKey:input_type -> signet.v1.AddServiceKeyRequest
-	20, // 26: signet.v1.CredentialService.ListServiceKeys:input_type -> signet.v1.ListServiceKeysRequest
-	22, // 27: signet.v1.CredentialService.RemoveServiceKey:input_type -> signet.v1.RemoveServiceKeyRequest
-	2,  // 28: signet.v1.CredentialService.CreateMyToken:output_type -> signet.v1.CreateMyTokenResponse
-	4,  // 29: signet.v1.CredentialService.ListMyTokens:output_type -> signet.v1.ListMyTokensResponse
-	6,  // 30: signet.v1.CredentialService.RevokeMyToken:output_type -> signet.v1.RevokeMyTokenResponse
-	8,  // 31: signet.v1.CredentialService.CreateUserToken:output_type -> signet.v1.CreateUserTokenResponse
-	10, // 32: signet.v1.CredentialService.ListUserTokens:output_type -> signet.v1.ListUserTokensResponse
-	12, // 33: signet.v1.CredentialService.RevokeUserToken:output_type -> signet.v1.RevokeUserTokenResponse
-	14, // 34: signet.v1.CredentialService.SetServiceSecret:output_type -> signet.v1.SetServiceSecretResponse
-	16, // 35: signet.v1.CredentialService.RemoveServiceSecret:output_type -> signet.v1.RemoveServiceSecretResponse
-	19, // 36: signet.v1.CredentialService.AddServiceKey:output_type -> signet.v1.AddServiceKeyResponse
-	21, // 37: signet.v1.CredentialService.ListServiceKeys:output_type -> signet.v1.ListServiceKeysResponse
-	23, // 38: signet.v1.CredentialService.RemoveServiceKey:output_type -> signet.v1.RemoveServiceKeyResponse
-	28, // [28:39] is the sub-list for method output_type
-	17, // [17:28] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	36, // 15: signet.v1.ListServiceKeysResponse.details:type_name -> signet.v1.Details
+	36, // 16: signet.v1.RemoveServiceKeyResponse.details:type_name -> signet.v1.Details
+	35, // 17: signet.v1.WorkloadRule.creation_date:type_name -> google.protobuf.Timestamp
+	24, // 18: signet.v1.WorkloadRule.claims:type_name -> signet.v1.WorkloadClaim
+	24, // 19: signet.v1.AddServiceWorkloadRuleRequest.claims:type_name -> signet.v1.WorkloadClaim
+	36, // 20: signet.v1.AddServiceWorkloadRuleResponse.details:type_name -> signet.v1.Details
+	25, // 21: signet.v1.ListServiceWorkloadRulesResponse.rules:type_name -> signet.v1.WorkloadRule
+	36, // 22: signet.v1.ListServiceWorkloadRulesResponse.details:type_name -> signet.v1.Details
+	36, // 23: signet.v1.RemoveServiceWorkloadRuleResponse.details:type_name -> signet.v1.Details
+	34, // 24: signet.v1.ListServiceWorkloadRefusalsResponse.refusals:type_name -> signet.v1.WorkloadRefusal
+	35, // 25: signet.v1.ListServiceWorkloadRefusalsResponse.since:type_name -> google.protobuf.Timestamp
+	35, // 26: signet.v1.WorkloadRefusal.last_date:type_name -> google.protobuf.Timestamp
+	1,  // 27: signet.v1.CredentialService.CreateMyToken:input_type -> signet.v1.CreateMyTokenRequest
+	3,  // 28: signet.v1.CredentialService.ListMyTokens:input_type -> signet.v1.ListMyTokensRequest
+	5,  // 29: signet.v1.CredentialService.RevokeMyToken:input_type -> signet.v1.RevokeMyTokenRequest
+	7,  // 30: signet.v1.CredentialService.CreateUserToken:input_type -> signet.v1.CreateUserTokenRequest
+	9,  // 31: signet.v1.CredentialService.ListUserTokens:input_type -> signet.v1.ListUserTokensRequest
+	11, // 32: signet.v1.CredentialService.RevokeUserToken:input_type -> signet.v1.RevokeUserTokenRequest
+	13, // 33: signet.v1.CredentialService.SetServiceSecret:input_type -> signet.v1.SetServiceSecretRequest
+	15, // 34: signet.v1.CredentialService.RemoveServiceSecret:input_type -> signet.v1.RemoveServiceSecretRequest
+	18, // 35: signet.v1.CredentialService.AddServiceKey:input_type -> signet.v1.AddServiceKeyRequest
+	20, // 36: signet.v1.CredentialService.ListServiceKeys:input_type -> signet.v1.ListServiceKeysRequest
+	22, // 37: signet.v1.CredentialService.RemoveServiceKey:input_type -> signet.v1.RemoveServiceKeyRequest
+	26, // 38: signet.v1.CredentialService.AddServiceWorkloadRule:input_type -> signet.v1.AddServiceWorkloadRuleRequest
+	28, // 39: signet.v1.CredentialService.ListServiceWorkloadRules:input_type -> signet.v1.ListServiceWorkloadRulesRequest
+	32, // 40: signet.v1.CredentialService.ListServiceWorkloadRefusals:input_type -> signet.v1.ListServiceWorkloadRefusalsRequest
+	30, // 41: signet.v1.CredentialService.RemoveServiceWorkloadRule:input_type -> signet.v1.RemoveServiceWorkloadRuleRequest
+	2,  // 42: signet.v1.CredentialService.CreateMyToken:output_type -> signet.v1.CreateMyTokenResponse
+	4,  // 43: signet.v1.CredentialService.ListMyTokens:output_type -> signet.v1.ListMyTokensResponse
+	6,  // 44: signet.v1.CredentialService.RevokeMyToken:output_type -> signet.v1.RevokeMyTokenResponse
+	8,  // 45: signet.v1.CredentialService.CreateUserToken:output_type -> signet.v1.CreateUserTokenResponse
+	10, // 46: signet.v1.CredentialService.ListUserTokens:output_type -> signet.v1.ListUserTokensResponse
+	12, // 47: signet.v1.CredentialService.RevokeUserToken:output_type -> signet.v1.RevokeUserTokenResponse
+	14, // 48: signet.v1.CredentialService.SetServiceSecret:output_type -> signet.v1.SetServiceSecretResponse
+	16, // 49: signet.v1.CredentialService.RemoveServiceSecret:output_type -> signet.v1.RemoveServiceSecretResponse
+	19, // 50: signet.v1.CredentialService.AddServiceKey:output_type -> signet.v1.AddServiceKeyResponse
+	21, // 51: signet.v1.CredentialService.ListServiceKeys:output_type -> signet.v1.ListServiceKeysResponse
+	23, // 52: signet.v1.CredentialService.RemoveServiceKey:output_type -> signet.v1.RemoveServiceKeyResponse
+	27, // 53: signet.v1.CredentialService.AddServiceWorkloadRule:output_type -> signet.v1.AddServiceWorkloadRuleResponse
+	29, // 54: signet.v1.CredentialService.ListServiceWorkloadRules:output_type -> signet.v1.ListServiceWorkloadRulesResponse
+	33, // 55: signet.v1.CredentialService.ListServiceWorkloadRefusals:output_type -> signet.v1.ListServiceWorkloadRefusalsResponse
+	31, // 56: signet.v1.CredentialService.RemoveServiceWorkloadRule:output_type -> signet.v1.RemoveServiceWorkloadRuleResponse
+	42, // [42:57] is the sub-list for method output_type
+	27, // [27:42] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_credential_proto_init() }
@@ -1559,7 +2351,7 @@ func file_signet_v1_credential_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_credential_proto_rawDesc), len(file_signet_v1_credential_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,6 +29,7 @@ func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
 		EmailCodeRequested{}, EmailRestored{Personal: EmailFacts{Email: &text, EmailKey: &text}}, PasswordReset{},
 		PasswordSetupSent{}, SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{KeyID: "pky_2"},
 		KeyRemoved{KeyID: "pky_1"},
+		WorkloadRuleAdded{WorkloadRule{ID: "wlr_2"}}, WorkloadRuleRemoved{RuleID: "wlr_1"},
 		TOTPAdded{FactorID: "fac_2"}, PasskeyAdded{FactorID: "fac_2"},
 		FactorRenamed{FactorID: "fac_1", Personal: FactorFacts{Name: text}}, FactorRemoved{FactorID: "fac_1"},
 		RecoveryCodesMade{Count: 10}, RecoveryCodeUsed{},
@@ -72,7 +73,8 @@ func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
 		},
 		{Standing: Standing{State: Active},
 			Service: &Service{Name: "s", HasSecret: true,
-				Keys: append(make([]Key, 0, 4), Key{ID: "pky_1"}, Key{ID: "pky_3"})}},
+				Keys:      append(make([]Key, 0, 4), Key{ID: "pky_1"}, Key{ID: "pky_3"}),
+				Workloads: append(make([]WorkloadRule, 0, 4), WorkloadRule{ID: "wlr_1"}, WorkloadRule{ID: "wlr_3"})}},
 	} {
 		before, _ := json.Marshal(original)
 		for _, f := range facts {

@@ -107,6 +107,8 @@ type Service struct {
 	Description string `json:"description,omitempty"`
 	HasSecret   bool   `json:"hasSecret,omitempty"`
 	Keys        []Key  `json:"keys,omitempty"` // the oldest first
+
+	Workloads []WorkloadRule `json:"workloads,omitempty"` // the oldest first
 }
 
 // Type of a user, as lists are filtered by it.
@@ -158,7 +160,7 @@ var Kind = event.Define(event.Schema[User]{
 		EmailChanged{}, EmailVerified{}, PhoneChanged{}, PhoneVerified{}, PhoneRemoved{},
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
 		EmailCodeRequested{}, EmailRestored{}, PasswordReset{}, PasswordSetupSent{}, SessionsEnded{}, SecretSet{},
-		SecretRemoved{}, KeyAdded{}, KeyRemoved{},
+		SecretRemoved{}, KeyAdded{}, KeyRemoved{}, WorkloadRuleAdded{}, WorkloadRuleRemoved{},
 		TOTPAdded{}, PasskeyAdded{}, FactorRenamed{}, FactorRemoved{}, RecoveryCodesMade{}, RecoveryCodeUsed{},
 		LinkAdded{}, LinkConfirmed{}, LinkRemoved{},
 		GroupJoined{}, GroupLeft{}, GroupRolesSet{}, OrgLeft{}, AppRolesSet{}, RolesAccepted{}, CustomRoleChanged{},
@@ -241,7 +243,7 @@ func (u *User) key(column string) string {
 	return ""
 }
 
-// clone copies what facts alter in place. Memberships, acceptances, groups, roles, keys, factors, links, terms and
+// clone copies what facts alter in place. Memberships, acceptances, groups, roles, keys, rules, factors, links, terms and
 // metadata are replaced, never altered.
 func (u *User) clone() User {
 	c := *u

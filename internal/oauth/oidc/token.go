@@ -85,7 +85,7 @@ func (p *Provider) issue(r *endpointRequest, c *oauth.Client, grantType string) 
 		if err := r.need("assertion"); err != nil {
 			return nil, err
 		}
-		return p.grants.ByAssertion(ctx, r.param("assertion"), r.scopes())
+		return p.grants.ByAssertion(ctx, r.param("client_id"), r.param("assertion"), r.scopes())
 	case deviceCode:
 		if err := r.need("device_code"); err != nil {
 			return nil, err

@@ -1,4 +1,5 @@
-// Package refusal keeps in memory why requests of applications were refused, for those who run them. The application
+// Package refusal keeps in memory why requests of applications were refused, for those who run them, and assertions of
+// outside issuers for service users, in the same way: what is said of an application holds for them. The application
 // learns no more than OAuth has words for; its people read here, and the operator in the log, what was wrong.
 //
 // Strangers can cause refusals. So there are no events of them, only known applications have any, and everything is
@@ -43,6 +44,17 @@ const (
 	RefreshElse  Cause = "refresh_of_another" // it was given to another application
 	RefreshUsed  Cause = "refresh_used"       // again
 	Ended        Cause = "grant_ended"        // what it rests on has: consent, user, organization, role, provider
+
+	// Of an assertion of an outside issuer, for a service user. In the order in which they are judged.
+	WorkloadIssuer    Cause = "workload_issuer"    // no rule is about it
+	WorkloadTimes     Cause = "workload_times"     // it has expired, or does not count yet
+	WorkloadAudience  Cause = "workload_audience"  // it is meant for somebody else
+	WorkloadLife      Cause = "workload_life"      // it is valid for longer than the rule takes
+	WorkloadClaim     Cause = "workload_claim"     // one is missing, or another than the rule wants
+	WorkloadKeys      Cause = "workload_keys"      // they cannot be fetched
+	WorkloadSignature Cause = "workload_signature" // by none of the keys
+	WorkloadID        Cause = "workload_id"        // it has none, where the rule takes each once
+	WorkloadUsed      Cause = "workload_used"      // again
 )
 
 const (
@@ -52,7 +64,7 @@ const (
 
 // Refusal is a refused request of an application, as errs.Error.Kept holds it.
 type Refusal struct {
-	App     string
+	App     string // or a service user
 	Cause   Cause
 	Address string // that was received, as syntax.LoggedURL gives it; empty: the refusal is not about one
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -111,8 +112,10 @@ func TestEveryCauseIsExplained(t *testing.T) {
 	testkit.Must(t, err)
 	texts, err := filepath.Glob("../../../web/console/src/texts/*/apps.json")
 	testkit.Must(t, err)
+	ofUsers, err := filepath.Glob("../../../web/console/src/texts/*/users.json") // where those of service users are shown
+	testkit.Must(t, err)
 	names := regexp.MustCompile(`(?m)^\t[A-Z]\w+ +Cause += "([a-z_]+)"`).FindAllStringSubmatch(string(source), -1)
-	if len(names) < 15 || len(texts) != 4 {
+	if len(names) < 15 || len(texts) != 4 || len(ofUsers) != 4 {
 		t.Fatalf("%d causes and %d languages were found", len(names), len(texts))
 	}
 	for _, name := range names {
@@ -120,12 +123,15 @@ func TestEveryCauseIsExplained(t *testing.T) {
 			t.Errorf("docs/api/openid-connect.md does not explain %s", name[1])
 		}
 	}
-	for _, file := range texts {
+	for _, file := range append(texts, ofUsers...) {
 		text, err := os.ReadFile(file)
 		testkit.Must(t, err)
 		said := map[string]any{}
 		testkit.Must(t, json.Unmarshal(text, &said))
 		for _, name := range names {
+			if strings.HasPrefix(name[1], "workload_") != slices.Contains(ofUsers, file) {
+				continue
+			}
 			for _, key := range []string{"refusal." + name[1], "refusalToDo." + name[1]} {
 				if s, _ := said[key].(string); s == "" {
 					t.Errorf("%s has no %s", file, key)

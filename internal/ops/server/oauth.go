@@ -26,9 +26,11 @@ func newKeys(ctx context.Context, b *base) *signing.Keys {
 }
 
 // newGrants decides what applications get.
-func newGrants(b *base, s *session.Sessions, keys *signing.Keys, sets *outbound.KeySets) *oauth.Grants {
+func newGrants(b *base, s *session.Sessions, keys *signing.Keys, sets *outbound.KeySets,
+	issuers oauth.Issuers) *oauth.Grants {
+
 	return &oauth.Grants{Store: b.store, Sessions: s, Master: b.master, Clock: b.config.Clock, Signer: keys,
-		KeySets: sets, Issuer: b.config.ExternalURL, Refusals: refusal.NewBook(b.config.Clock)}
+		KeySets: sets, Issuers: issuers, Issuer: b.config.ExternalURL, Refusals: refusal.NewBook(b.config.Clock)}
 }
 
 // mountProvider puts the OpenID Connect provider on the site.

@@ -124,7 +124,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	}
 	s.federation = newFederation(b, s.outgoing, s.keys, s.counted)
 	s.joining = newJoining(b, s.sessions, s.mails)
-	s.grants = newGrants(b, s.sessions, s.keys, s.outgoing.keySets)
+	s.grants = newGrants(b, s.sessions, s.keys, s.outgoing.keySets, s.federation)
 	s.cleaner = lifecycle.NewCleaner(s.store, log)
 	api, err := newAPI(b, &s.areas, s.ready, s.details)
 	if err != nil {

@@ -66,6 +66,18 @@ const (
 	// CredentialServiceRemoveServiceKeyProcedure is the fully-qualified name of the CredentialService's
 	// RemoveServiceKey RPC.
 	CredentialServiceRemoveServiceKeyProcedure = "/signet.v1.CredentialService/RemoveServiceKey"
+	// CredentialServiceAddServiceWorkloadRuleProcedure is the fully-qualified name of the
+	// CredentialService's AddServiceWorkloadRule RPC.
+	CredentialServiceAddServiceWorkloadRuleProcedure = "/signet.v1.CredentialService/AddServiceWorkloadRule"
+	// CredentialServiceListServiceWorkloadRulesProcedure is the fully-qualified name of the
+	// CredentialService's ListServiceWorkloadRules RPC.
+	CredentialServiceListServiceWorkloadRulesProcedure = "/signet.v1.CredentialService/ListServiceWorkloadRules"
+	// CredentialServiceListServiceWorkloadRefusalsProcedure is the fully-qualified name of the
+	// CredentialService's ListServiceWorkloadRefusals RPC.
+	CredentialServiceListServiceWorkloadRefusalsProcedure = "/signet.v1.CredentialService/ListServiceWorkloadRefusals"
+	// CredentialServiceRemoveServiceWorkloadRuleProcedure is the fully-qualified name of the
+	// CredentialService's RemoveServiceWorkloadRule RPC.
+	CredentialServiceRemoveServiceWorkloadRuleProcedure = "/signet.v1.CredentialService/RemoveServiceWorkloadRule"
 )
 
 // CredentialServiceClient is a client for the signet.v1.CredentialService service.
@@ -133,6 +145,33 @@ type CredentialServiceClient interface {
 	// The key stops working at once. The caller must have every permission that
 	// the user has in the user's organization and in the installation.
 	RemoveServiceKey(context.Context, *v1.RemoveServiceKeyRequest) (*v1.RemoveServiceKeyResponse, error)
+	// Trust an outside issuer for a service user
+	//
+	// The service user can then authenticate with assertions of an outside
+	// issuer, such as a Kubernetes cluster or a CI system, as far as the rule
+	// says. At most 20 rules. The caller must be allowed to give access to the
+	// user's account: it takes every permission that the user has in the user's
+	// organization and in the installation and, if the user has roles in other
+	// organizations, the role `ORG_OWNER` in the user's. People have none:
+	// FAILED_PRECONDITION.
+	AddServiceWorkloadRule(context.Context, *v1.AddServiceWorkloadRuleRequest) (*v1.AddServiceWorkloadRuleResponse, error)
+	// List the outside issuers that a service user trusts
+	//
+	// Returns all workload rules of a service user.
+	ListServiceWorkloadRules(context.Context, *v1.ListServiceWorkloadRulesRequest) (*v1.ListServiceWorkloadRulesResponse, error)
+	// List why assertions of outside issuers were refused for a service user
+	//
+	// Returns the last 20 refusals that differ, the newest first. This node keeps
+	// them in memory since its start, because strangers can cause them. The workload
+	// itself is told no more than the error.
+	ListServiceWorkloadRefusals(context.Context, *v1.ListServiceWorkloadRefusalsRequest) (*v1.ListServiceWorkloadRefusalsResponse, error)
+	// Stop trusting an outside issuer for a service user
+	//
+	// No assertion counts by the rule any more. Access tokens that were given for
+	// earlier ones work until they expire, an hour at most. The caller must have
+	// every permission that the user has in the user's organization and in the
+	// installation.
+	RemoveServiceWorkloadRule(context.Context, *v1.RemoveServiceWorkloadRuleRequest) (*v1.RemoveServiceWorkloadRuleResponse, error)
 }
 
 // NewCredentialServiceClient constructs a client for the signet.v1.CredentialService service. By
@@ -212,22 +251,50 @@ func NewCredentialServiceClient(httpClient connect.HTTPClient, baseURL string, o
 			connect.WithSchema(credentialServiceMethods.ByName("RemoveServiceKey")),
 			connect.WithClientOptions(opts...),
 		),
+		addServiceWorkloadRule: connect.NewClient[v1.AddServiceWorkloadRuleRequest, v1.AddServiceWorkloadRuleResponse](
+			httpClient,
+			baseURL+CredentialServiceAddServiceWorkloadRuleProcedure,
+			connect.WithSchema(credentialServiceMethods.ByName("AddServiceWorkloadRule")),
+			connect.WithClientOptions(opts...),
+		),
+		listServiceWorkloadRules: connect.NewClient[v1.ListServiceWorkloadRulesRequest, v1.ListServiceWorkloadRulesResponse](
+			httpClient,
+			baseURL+CredentialServiceListServiceWorkloadRulesProcedure,
+			connect.WithSchema(credentialServiceMethods.ByName("ListServiceWorkloadRules")),
+			connect.WithClientOptions(opts...),
+		),
+		listServiceWorkloadRefusals: connect.NewClient[v1.ListServiceWorkloadRefusalsRequest, v1.ListServiceWorkloadRefusalsResponse](
+			httpClient,
+			baseURL+CredentialServiceListServiceWorkloadRefusalsProcedure,
+			connect.WithSchema(credentialServiceMethods.ByName("ListServiceWorkloadRefusals")),
+			connect.WithClientOptions(opts...),
+		),
+		removeServiceWorkloadRule: connect.NewClient[v1.RemoveServiceWorkloadRuleRequest, v1.RemoveServiceWorkloadRuleResponse](
+			httpClient,
+			baseURL+CredentialServiceRemoveServiceWorkloadRuleProcedure,
+			connect.WithSchema(credentialServiceMethods.ByName("RemoveServiceWorkloadRule")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // credentialServiceClient implements CredentialServiceClient.
 type credentialServiceClient struct {
-	createMyToken       *connect.Client[v1.CreateMyTokenRequest, v1.CreateMyTokenResponse]
-	listMyTokens        *connect.Client[v1.ListMyTokensRequest, v1.ListMyTokensResponse]
-	revokeMyToken       *connect.Client[v1.RevokeMyTokenRequest, v1.RevokeMyTokenResponse]
-	createUserToken     *connect.Client[v1.CreateUserTokenRequest, v1.CreateUserTokenResponse]
-	listUserTokens      *connect.Client[v1.ListUserTokensRequest, v1.ListUserTokensResponse]
-	revokeUserToken     *connect.Client[v1.RevokeUserTokenRequest, v1.RevokeUserTokenResponse]
-	setServiceSecret    *connect.Client[v1.SetServiceSecretRequest, v1.SetServiceSecretResponse]
-	removeServiceSecret *connect.Client[v1.RemoveServiceSecretRequest, v1.RemoveServiceSecretResponse]
-	addServiceKey       *connect.Client[v1.AddServiceKeyRequest, v1.AddServiceKeyResponse]
-	listServiceKeys     *connect.Client[v1.ListServiceKeysRequest, v1.ListServiceKeysResponse]
-	removeServiceKey    *connect.Client[v1.RemoveServiceKeyRequest, v1.RemoveServiceKeyResponse]
+	createMyToken               *connect.Client[v1.CreateMyTokenRequest, v1.CreateMyTokenResponse]
+	listMyTokens                *connect.Client[v1.ListMyTokensRequest, v1.ListMyTokensResponse]
+	revokeMyToken               *connect.Client[v1.RevokeMyTokenRequest, v1.RevokeMyTokenResponse]
+	createUserToken             *connect.Client[v1.CreateUserTokenRequest, v1.CreateUserTokenResponse]
+	listUserTokens              *connect.Client[v1.ListUserTokensRequest, v1.ListUserTokensResponse]
+	revokeUserToken             *connect.Client[v1.RevokeUserTokenRequest, v1.RevokeUserTokenResponse]
+	setServiceSecret            *connect.Client[v1.SetServiceSecretRequest, v1.SetServiceSecretResponse]
+	removeServiceSecret         *connect.Client[v1.RemoveServiceSecretRequest, v1.RemoveServiceSecretResponse]
+	addServiceKey               *connect.Client[v1.AddServiceKeyRequest, v1.AddServiceKeyResponse]
+	listServiceKeys             *connect.Client[v1.ListServiceKeysRequest, v1.ListServiceKeysResponse]
+	removeServiceKey            *connect.Client[v1.RemoveServiceKeyRequest, v1.RemoveServiceKeyResponse]
+	addServiceWorkloadRule      *connect.Client[v1.AddServiceWorkloadRuleRequest, v1.AddServiceWorkloadRuleResponse]
+	listServiceWorkloadRules    *connect.Client[v1.ListServiceWorkloadRulesRequest, v1.ListServiceWorkloadRulesResponse]
+	listServiceWorkloadRefusals *connect.Client[v1.ListServiceWorkloadRefusalsRequest, v1.ListServiceWorkloadRefusalsResponse]
+	removeServiceWorkloadRule   *connect.Client[v1.RemoveServiceWorkloadRuleRequest, v1.RemoveServiceWorkloadRuleResponse]
 }
 
 // CreateMyToken calls signet.v1.CredentialService.CreateMyToken.
@@ -329,6 +396,42 @@ func (c *credentialServiceClient) RemoveServiceKey(ctx context.Context, req *v1.
 	return nil, err
 }
 
+// AddServiceWorkloadRule calls signet.v1.CredentialService.AddServiceWorkloadRule.
+func (c *credentialServiceClient) AddServiceWorkloadRule(ctx context.Context, req *v1.AddServiceWorkloadRuleRequest) (*v1.AddServiceWorkloadRuleResponse, error) {
+	response, err := c.addServiceWorkloadRule.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListServiceWorkloadRules calls signet.v1.CredentialService.ListServiceWorkloadRules.
+func (c *credentialServiceClient) ListServiceWorkloadRules(ctx context.Context, req *v1.ListServiceWorkloadRulesRequest) (*v1.ListServiceWorkloadRulesResponse, error) {
+	response, err := c.listServiceWorkloadRules.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListServiceWorkloadRefusals calls signet.v1.CredentialService.ListServiceWorkloadRefusals.
+func (c *credentialServiceClient) ListServiceWorkloadRefusals(ctx context.Context, req *v1.ListServiceWorkloadRefusalsRequest) (*v1.ListServiceWorkloadRefusalsResponse, error) {
+	response, err := c.listServiceWorkloadRefusals.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RemoveServiceWorkloadRule calls signet.v1.CredentialService.RemoveServiceWorkloadRule.
+func (c *credentialServiceClient) RemoveServiceWorkloadRule(ctx context.Context, req *v1.RemoveServiceWorkloadRuleRequest) (*v1.RemoveServiceWorkloadRuleResponse, error) {
+	response, err := c.removeServiceWorkloadRule.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // CredentialServiceHandler is an implementation of the signet.v1.CredentialService service.
 type CredentialServiceHandler interface {
 	// Create a token for myself
@@ -394,6 +497,33 @@ type CredentialServiceHandler interface {
 	// The key stops working at once. The caller must have every permission that
 	// the user has in the user's organization and in the installation.
 	RemoveServiceKey(context.Context, *v1.RemoveServiceKeyRequest) (*v1.RemoveServiceKeyResponse, error)
+	// Trust an outside issuer for a service user
+	//
+	// The service user can then authenticate with assertions of an outside
+	// issuer, such as a Kubernetes cluster or a CI system, as far as the rule
+	// says. At most 20 rules. The caller must be allowed to give access to the
+	// user's account: it takes every permission that the user has in the user's
+	// organization and in the installation and, if the user has roles in other
+	// organizations, the role `ORG_OWNER` in the user's. People have none:
+	// FAILED_PRECONDITION.
+	AddServiceWorkloadRule(context.Context, *v1.AddServiceWorkloadRuleRequest) (*v1.AddServiceWorkloadRuleResponse, error)
+	// List the outside issuers that a service user trusts
+	//
+	// Returns all workload rules of a service user.
+	ListServiceWorkloadRules(context.Context, *v1.ListServiceWorkloadRulesRequest) (*v1.ListServiceWorkloadRulesResponse, error)
+	// List why assertions of outside issuers were refused for a service user
+	//
+	// Returns the last 20 refusals that differ, the newest first. This node keeps
+	// them in memory since its start, because strangers can cause them. The workload
+	// itself is told no more than the error.
+	ListServiceWorkloadRefusals(context.Context, *v1.ListServiceWorkloadRefusalsRequest) (*v1.ListServiceWorkloadRefusalsResponse, error)
+	// Stop trusting an outside issuer for a service user
+	//
+	// No assertion counts by the rule any more. Access tokens that were given for
+	// earlier ones work until they expire, an hour at most. The caller must have
+	// every permission that the user has in the user's organization and in the
+	// installation.
+	RemoveServiceWorkloadRule(context.Context, *v1.RemoveServiceWorkloadRuleRequest) (*v1.RemoveServiceWorkloadRuleResponse, error)
 }
 
 // NewCredentialServiceHandler builds an HTTP handler from the service implementation. It returns
@@ -469,6 +599,30 @@ func NewCredentialServiceHandler(svc CredentialServiceHandler, opts ...connect.H
 		connect.WithSchema(credentialServiceMethods.ByName("RemoveServiceKey")),
 		connect.WithHandlerOptions(opts...),
 	)
+	credentialServiceAddServiceWorkloadRuleHandler := connect.NewUnaryHandlerSimple(
+		CredentialServiceAddServiceWorkloadRuleProcedure,
+		svc.AddServiceWorkloadRule,
+		connect.WithSchema(credentialServiceMethods.ByName("AddServiceWorkloadRule")),
+		connect.WithHandlerOptions(opts...),
+	)
+	credentialServiceListServiceWorkloadRulesHandler := connect.NewUnaryHandlerSimple(
+		CredentialServiceListServiceWorkloadRulesProcedure,
+		svc.ListServiceWorkloadRules,
+		connect.WithSchema(credentialServiceMethods.ByName("ListServiceWorkloadRules")),
+		connect.WithHandlerOptions(opts...),
+	)
+	credentialServiceListServiceWorkloadRefusalsHandler := connect.NewUnaryHandlerSimple(
+		CredentialServiceListServiceWorkloadRefusalsProcedure,
+		svc.ListServiceWorkloadRefusals,
+		connect.WithSchema(credentialServiceMethods.ByName("ListServiceWorkloadRefusals")),
+		connect.WithHandlerOptions(opts...),
+	)
+	credentialServiceRemoveServiceWorkloadRuleHandler := connect.NewUnaryHandlerSimple(
+		CredentialServiceRemoveServiceWorkloadRuleProcedure,
+		svc.RemoveServiceWorkloadRule,
+		connect.WithSchema(credentialServiceMethods.ByName("RemoveServiceWorkloadRule")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/signet.v1.CredentialService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case CredentialServiceCreateMyTokenProcedure:
@@ -493,6 +647,14 @@ func NewCredentialServiceHandler(svc CredentialServiceHandler, opts ...connect.H
 			credentialServiceListServiceKeysHandler.ServeHTTP(w, r)
 		case CredentialServiceRemoveServiceKeyProcedure:
 			credentialServiceRemoveServiceKeyHandler.ServeHTTP(w, r)
+		case CredentialServiceAddServiceWorkloadRuleProcedure:
+			credentialServiceAddServiceWorkloadRuleHandler.ServeHTTP(w, r)
+		case CredentialServiceListServiceWorkloadRulesProcedure:
+			credentialServiceListServiceWorkloadRulesHandler.ServeHTTP(w, r)
+		case CredentialServiceListServiceWorkloadRefusalsProcedure:
+			credentialServiceListServiceWorkloadRefusalsHandler.ServeHTTP(w, r)
+		case CredentialServiceRemoveServiceWorkloadRuleProcedure:
+			credentialServiceRemoveServiceWorkloadRuleHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -544,4 +706,20 @@ func (UnimplementedCredentialServiceHandler) ListServiceKeys(context.Context, *v
 
 func (UnimplementedCredentialServiceHandler) RemoveServiceKey(context.Context, *v1.RemoveServiceKeyRequest) (*v1.RemoveServiceKeyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.CredentialService.RemoveServiceKey is not implemented"))
+}
+
+func (UnimplementedCredentialServiceHandler) AddServiceWorkloadRule(context.Context, *v1.AddServiceWorkloadRuleRequest) (*v1.AddServiceWorkloadRuleResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.CredentialService.AddServiceWorkloadRule is not implemented"))
+}
+
+func (UnimplementedCredentialServiceHandler) ListServiceWorkloadRules(context.Context, *v1.ListServiceWorkloadRulesRequest) (*v1.ListServiceWorkloadRulesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.CredentialService.ListServiceWorkloadRules is not implemented"))
+}
+
+func (UnimplementedCredentialServiceHandler) ListServiceWorkloadRefusals(context.Context, *v1.ListServiceWorkloadRefusalsRequest) (*v1.ListServiceWorkloadRefusalsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.CredentialService.ListServiceWorkloadRefusals is not implemented"))
+}
+
+func (UnimplementedCredentialServiceHandler) RemoveServiceWorkloadRule(context.Context, *v1.RemoveServiceWorkloadRuleRequest) (*v1.RemoveServiceWorkloadRuleResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.CredentialService.RemoveServiceWorkloadRule is not implemented"))
 }

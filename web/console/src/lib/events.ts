@@ -43,7 +43,7 @@ const known = {
     password_changed password_reset password_set password_setup_sent phone_changed phone_removed phone_verified
     profile_changed reactivated recovery_code_used recovery_codes_made removed roles_accepted secret_removed
     secret_set service_added service_changed sessions_ended terms_accepted throttle_cleared
-    totp_added unlocked user_name_changed
+    totp_added unlocked user_name_changed workload_rule_added workload_rule_removed
   `,
   webhook: 'added:2 deactivated reactivated removed replayed secret_set settings_changed:2 skipped',
 } as const;

@@ -21,3 +21,11 @@ export async function makeKeyPair(): Promise<KeyPair> {
   ]);
   return { publicKey: pem('PUBLIC KEY', publicKey), privateKey: pem('PRIVATE KEY', privateKey) };
 }
+
+/** The claims of lines such as `sub=repo:acme/shop:*`. A value may have more of `=`. */
+export function claimsOf(lines: readonly string[]): { name: string; value: string }[] {
+  return lines.map((line) => {
+    const [name = '', ...value] = line.split('=');
+    return { name: name.trim(), value: value.join('=').trim() };
+  });
+}

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signet/v1/credential.proto.
  */
 export const file_signet_v1_credential: GenFile = /*@__PURE__*/
-  fileDesc("ChpzaWduZXQvdjEvY3JlZGVudGlhbC5wcm90bxIJc2lnbmV0LnYxIqMBCgVUb2tlbhIQCgh0b2tlbl9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEjEKDWNyZWF0aW9uX2RhdGUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD2V4cGlyYXRpb25fZGF0ZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKaXNfY3VycmVudBgFIAEoCCJZChRDcmVhdGVNeVRva2VuUmVxdWVzdBIMCgRuYW1lGAEgASgJEjMKD2V4cGlyYXRpb25fZGF0ZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAibQoVQ3JlYXRlTXlUb2tlblJlc3BvbnNlEhAKCHRva2VuX2lkGAEgASgJEg0KBXRva2VuGAIgASgJEjMKD2V4cGlyYXRpb25fZGF0ZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiPAoTTGlzdE15VG9rZW5zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJRChRMaXN0TXlUb2tlbnNSZXNwb25zZRIgCgZ0b2tlbnMYASADKAsyEC5zaWduZXQudjEuVG9rZW4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIigKFFJldm9rZU15VG9rZW5SZXF1ZXN0EhAKCHRva2VuX2lkGAEgASgJIhcKFVJldm9rZU15VG9rZW5SZXNwb25zZSJsChZDcmVhdGVVc2VyVG9rZW5SZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIzCg9leHBpcmF0aW9uX2RhdGUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIm8KF0NyZWF0ZVVzZXJUb2tlblJlc3BvbnNlEhAKCHRva2VuX2lkGAEgASgJEg0KBXRva2VuGAIgASgJEjMKD2V4cGlyYXRpb25fZGF0ZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTwoVTGlzdFVzZXJUb2tlbnNSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiUwoWTGlzdFVzZXJUb2tlbnNSZXNwb25zZRIgCgZ0b2tlbnMYASADKAsyEC5zaWduZXQudjEuVG9rZW4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjsKFlJldm9rZVVzZXJUb2tlblJlcXVlc3QSDwoHdXNlcl9pZBgBIAEoCRIQCgh0b2tlbl9pZBgCIAEoCSIZChdSZXZva2VVc2VyVG9rZW5SZXNwb25zZSIqChdTZXRTZXJ2aWNlU2VjcmV0UmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJIk8KGFNldFNlcnZpY2VTZWNyZXRSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSDgoGc2VjcmV0GAIgASgJIi0KGlJlbW92ZVNlcnZpY2VTZWNyZXRSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkiQgobUmVtb3ZlU2VydmljZVNlY3JldFJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyKYAQoKU2VydmljZUtleRIOCgZrZXlfaWQYASABKAkSMQoNY3JlYXRpb25fZGF0ZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPZXhwaXJhdGlvbl9kYXRlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpwdWJsaWNfa2V5GAQgASgJInAKFEFkZFNlcnZpY2VLZXlSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSEgoKcHVibGljX2tleRgCIAEoCRIzCg9leHBpcmF0aW9uX2RhdGUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkwKFUFkZFNlcnZpY2VLZXlSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSDgoGa2V5X2lkGAIgASgJIikKFkxpc3RTZXJ2aWNlS2V5c1JlcXVlc3QSDwoHdXNlcl9pZBgBIAEoCSJjChdMaXN0U2VydmljZUtleXNSZXNwb25zZRIjCgRrZXlzGAEgAygLMhUuc2lnbmV0LnYxLlNlcnZpY2VLZXkSIwoHZGV0YWlscxgCIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIjoKF1JlbW92ZVNlcnZpY2VLZXlSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSDgoGa2V5X2lkGAIgASgJIj8KGFJlbW92ZVNlcnZpY2VLZXlSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMy5QcKEUNyZWRlbnRpYWxTZXJ2aWNlElIKDUNyZWF0ZU15VG9rZW4SHy5zaWduZXQudjEuQ3JlYXRlTXlUb2tlblJlcXVlc3QaIC5zaWduZXQudjEuQ3JlYXRlTXlUb2tlblJlc3BvbnNlEk8KDExpc3RNeVRva2VucxIeLnNpZ25ldC52MS5MaXN0TXlUb2tlbnNSZXF1ZXN0Gh8uc2lnbmV0LnYxLkxpc3RNeVRva2Vuc1Jlc3BvbnNlElIKDVJldm9rZU15VG9rZW4SHy5zaWduZXQudjEuUmV2b2tlTXlUb2tlblJlcXVlc3QaIC5zaWduZXQudjEuUmV2b2tlTXlUb2tlblJlc3BvbnNlElgKD0NyZWF0ZVVzZXJUb2tlbhIhLnNpZ25ldC52MS5DcmVhdGVVc2VyVG9rZW5SZXF1ZXN0GiIuc2lnbmV0LnYxLkNyZWF0ZVVzZXJUb2tlblJlc3BvbnNlElUKDkxpc3RVc2VyVG9rZW5zEiAuc2lnbmV0LnYxLkxpc3RVc2VyVG9rZW5zUmVxdWVzdBohLnNpZ25ldC52MS5MaXN0VXNlclRva2Vuc1Jlc3BvbnNlElgKD1Jldm9rZVVzZXJUb2tlbhIhLnNpZ25ldC52MS5SZXZva2VVc2VyVG9rZW5SZXF1ZXN0GiIuc2lnbmV0LnYxLlJldm9rZVVzZXJUb2tlblJlc3BvbnNlElsKEFNldFNlcnZpY2VTZWNyZXQSIi5zaWduZXQudjEuU2V0U2VydmljZVNlY3JldFJlcXVlc3QaIy5zaWduZXQudjEuU2V0U2VydmljZVNlY3JldFJlc3BvbnNlEmQKE1JlbW92ZVNlcnZpY2VTZWNyZXQSJS5zaWduZXQudjEuUmVtb3ZlU2VydmljZVNlY3JldFJlcXVlc3QaJi5zaWduZXQudjEuUmVtb3ZlU2VydmljZVNlY3JldFJlc3BvbnNlElIKDUFkZFNlcnZpY2VLZXkSHy5zaWduZXQudjEuQWRkU2VydmljZUtleVJlcXVlc3QaIC5zaWduZXQudjEuQWRkU2VydmljZUtleVJlc3BvbnNlElgKD0xpc3RTZXJ2aWNlS2V5cxIhLnNpZ25ldC52MS5MaXN0U2VydmljZUtleXNSZXF1ZXN0GiIuc2lnbmV0LnYxLkxpc3RTZXJ2aWNlS2V5c1Jlc3BvbnNlElsKEFJlbW92ZVNlcnZpY2VLZXkSIi5zaWduZXQudjEuUmVtb3ZlU2VydmljZUtleVJlcXVlc3QaIy5zaWduZXQudjEuUmVtb3ZlU2VydmljZUtleVJlc3BvbnNlQjVaM2dpdGh1Yi5jb20vc2lnbmV0LWlkbS9zaWduZXQvZ2VuL3NpZ25ldC92MTtzaWduZXR2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_signet_v1_details]);
+  fileDesc("ChpzaWduZXQvdjEvY3JlZGVudGlhbC5wcm90bxIJc2lnbmV0LnYxIqMBCgVUb2tlbhIQCgh0b2tlbl9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEjEKDWNyZWF0aW9uX2RhdGUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD2V4cGlyYXRpb25fZGF0ZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKaXNfY3VycmVudBgFIAEoCCJZChRDcmVhdGVNeVRva2VuUmVxdWVzdBIMCgRuYW1lGAEgASgJEjMKD2V4cGlyYXRpb25fZGF0ZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAibQoVQ3JlYXRlTXlUb2tlblJlc3BvbnNlEhAKCHRva2VuX2lkGAEgASgJEg0KBXRva2VuGAIgASgJEjMKD2V4cGlyYXRpb25fZGF0ZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiPAoTTGlzdE15VG9rZW5zUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCSJRChRMaXN0TXlUb2tlbnNSZXNwb25zZRIgCgZ0b2tlbnMYASADKAsyEC5zaWduZXQudjEuVG9rZW4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIigKFFJldm9rZU15VG9rZW5SZXF1ZXN0EhAKCHRva2VuX2lkGAEgASgJIhcKFVJldm9rZU15VG9rZW5SZXNwb25zZSJsChZDcmVhdGVVc2VyVG9rZW5SZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIzCg9leHBpcmF0aW9uX2RhdGUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIm8KF0NyZWF0ZVVzZXJUb2tlblJlc3BvbnNlEhAKCHRva2VuX2lkGAEgASgJEg0KBXRva2VuGAIgASgJEjMKD2V4cGlyYXRpb25fZGF0ZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTwoVTGlzdFVzZXJUb2tlbnNSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSEQoJcGFnZV9zaXplGAIgASgFEhIKCnBhZ2VfdG9rZW4YAyABKAkiUwoWTGlzdFVzZXJUb2tlbnNSZXNwb25zZRIgCgZ0b2tlbnMYASADKAsyEC5zaWduZXQudjEuVG9rZW4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjsKFlJldm9rZVVzZXJUb2tlblJlcXVlc3QSDwoHdXNlcl9pZBgBIAEoCRIQCgh0b2tlbl9pZBgCIAEoCSIZChdSZXZva2VVc2VyVG9rZW5SZXNwb25zZSIqChdTZXRTZXJ2aWNlU2VjcmV0UmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJIk8KGFNldFNlcnZpY2VTZWNyZXRSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSDgoGc2VjcmV0GAIgASgJIi0KGlJlbW92ZVNlcnZpY2VTZWNyZXRSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkiQgobUmVtb3ZlU2VydmljZVNlY3JldFJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyKYAQoKU2VydmljZUtleRIOCgZrZXlfaWQYASABKAkSMQoNY3JlYXRpb25fZGF0ZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPZXhwaXJhdGlvbl9kYXRlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpwdWJsaWNfa2V5GAQgASgJInAKFEFkZFNlcnZpY2VLZXlSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSEgoKcHVibGljX2tleRgCIAEoCRIzCg9leHBpcmF0aW9uX2RhdGUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkwKFUFkZFNlcnZpY2VLZXlSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSDgoGa2V5X2lkGAIgASgJIikKFkxpc3RTZXJ2aWNlS2V5c1JlcXVlc3QSDwoHdXNlcl9pZBgBIAEoCSJjChdMaXN0U2VydmljZUtleXNSZXNwb25zZRIjCgRrZXlzGAEgAygLMhUuc2lnbmV0LnYxLlNlcnZpY2VLZXkSIwoHZGV0YWlscxgCIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIjoKF1JlbW92ZVNlcnZpY2VLZXlSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSDgoGa2V5X2lkGAIgASgJIj8KGFJlbW92ZVNlcnZpY2VLZXlSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiLAoNV29ya2xvYWRDbGFpbRIMCgRuYW1lGAEgASgJEg0KBXZhbHVlGAIgASgJItsBCgxXb3JrbG9hZFJ1bGUSDwoHcnVsZV9pZBgBIAEoCRIxCg1jcmVhdGlvbl9kYXRlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZpc3N1ZXIYAyABKAkSEAoIYXVkaWVuY2UYBCABKAkSKAoGY2xhaW1zGAUgAygLMhguc2lnbmV0LnYxLldvcmtsb2FkQ2xhaW0SGAoQbWF4X2xpZmVfc2Vjb25kcxgGIAEoBRIPCgdrZXlfc2V0GAcgASgJEhAKCG9uZV90aW1lGAggASgIIrkBCh1BZGRTZXJ2aWNlV29ya2xvYWRSdWxlUmVxdWVzdBIPCgd1c2VyX2lkGAEgASgJEg4KBmlzc3VlchgCIAEoCRIQCghhdWRpZW5jZRgDIAEoCRIoCgZjbGFpbXMYBCADKAsyGC5zaWduZXQudjEuV29ya2xvYWRDbGFpbRIYChBtYXhfbGlmZV9zZWNvbmRzGAUgASgFEg8KB2tleV9zZXQYBiABKAkSEAoIb25lX3RpbWUYByABKAgiVgoeQWRkU2VydmljZVdvcmtsb2FkUnVsZVJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIPCgdydWxlX2lkGAIgASgJIjIKH0xpc3RTZXJ2aWNlV29ya2xvYWRSdWxlc1JlcXVlc3QSDwoHdXNlcl9pZBgBIAEoCSJvCiBMaXN0U2VydmljZVdvcmtsb2FkUnVsZXNSZXNwb25zZRImCgVydWxlcxgBIAMoCzIXLnNpZ25ldC52MS5Xb3JrbG9hZFJ1bGUSIwoHZGV0YWlscxgCIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIkQKIFJlbW92ZVNlcnZpY2VXb3JrbG9hZFJ1bGVSZXF1ZXN0Eg8KB3VzZXJfaWQYASABKAkSDwoHcnVsZV9pZBgCIAEoCSJICiFSZW1vdmVTZXJ2aWNlV29ya2xvYWRSdWxlUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIjUKIkxpc3RTZXJ2aWNlV29ya2xvYWRSZWZ1c2Fsc1JlcXVlc3QSDwoHdXNlcl9pZBgBIAEoCSJ+CiNMaXN0U2VydmljZVdvcmtsb2FkUmVmdXNhbHNSZXNwb25zZRIsCghyZWZ1c2FscxgBIAMoCzIaLnNpZ25ldC52MS5Xb3JrbG9hZFJlZnVzYWwSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIm4KD1dvcmtsb2FkUmVmdXNhbBINCgVjYXVzZRgBIAEoCRIOCgZpc3N1ZXIYAiABKAkSDQoFY291bnQYAyABKAMSLQoJbGFzdF9kYXRlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcDK/CwoRQ3JlZGVudGlhbFNlcnZpY2USUgoNQ3JlYXRlTXlUb2tlbhIfLnNpZ25ldC52MS5DcmVhdGVNeVRva2VuUmVxdWVzdBogLnNpZ25ldC52MS5DcmVhdGVNeVRva2VuUmVzcG9uc2USTwoMTGlzdE15VG9rZW5zEh4uc2lnbmV0LnYxLkxpc3RNeVRva2Vuc1JlcXVlc3QaHy5zaWduZXQudjEuTGlzdE15VG9rZW5zUmVzcG9uc2USUgoNUmV2b2tlTXlUb2tlbhIfLnNpZ25ldC52MS5SZXZva2VNeVRva2VuUmVxdWVzdBogLnNpZ25ldC52MS5SZXZva2VNeVRva2VuUmVzcG9uc2USWAoPQ3JlYXRlVXNlclRva2VuEiEuc2lnbmV0LnYxLkNyZWF0ZVVzZXJUb2tlblJlcXVlc3QaIi5zaWduZXQudjEuQ3JlYXRlVXNlclRva2VuUmVzcG9uc2USVQoOTGlzdFVzZXJUb2tlbnMSIC5zaWduZXQudjEuTGlzdFVzZXJUb2tlbnNSZXF1ZXN0GiEuc2lnbmV0LnYxLkxpc3RVc2VyVG9rZW5zUmVzcG9uc2USWAoPUmV2b2tlVXNlclRva2VuEiEuc2lnbmV0LnYxLlJldm9rZVVzZXJUb2tlblJlcXVlc3QaIi5zaWduZXQudjEuUmV2b2tlVXNlclRva2VuUmVzcG9uc2USWwoQU2V0U2VydmljZVNlY3JldBIiLnNpZ25ldC52MS5TZXRTZXJ2aWNlU2VjcmV0UmVxdWVzdBojLnNpZ25ldC52MS5TZXRTZXJ2aWNlU2VjcmV0UmVzcG9uc2USZAoTUmVtb3ZlU2VydmljZVNlY3JldBIlLnNpZ25ldC52MS5SZW1vdmVTZXJ2aWNlU2VjcmV0UmVxdWVzdBomLnNpZ25ldC52MS5SZW1vdmVTZXJ2aWNlU2VjcmV0UmVzcG9uc2USUgoNQWRkU2VydmljZUtleRIfLnNpZ25ldC52MS5BZGRTZXJ2aWNlS2V5UmVxdWVzdBogLnNpZ25ldC52MS5BZGRTZXJ2aWNlS2V5UmVzcG9uc2USWAoPTGlzdFNlcnZpY2VLZXlzEiEuc2lnbmV0LnYxLkxpc3RTZXJ2aWNlS2V5c1JlcXVlc3QaIi5zaWduZXQudjEuTGlzdFNlcnZpY2VLZXlzUmVzcG9uc2USWwoQUmVtb3ZlU2VydmljZUtleRIiLnNpZ25ldC52MS5SZW1vdmVTZXJ2aWNlS2V5UmVxdWVzdBojLnNpZ25ldC52MS5SZW1vdmVTZXJ2aWNlS2V5UmVzcG9uc2USbQoWQWRkU2VydmljZVdvcmtsb2FkUnVsZRIoLnNpZ25ldC52MS5BZGRTZXJ2aWNlV29ya2xvYWRSdWxlUmVxdWVzdBopLnNpZ25ldC52MS5BZGRTZXJ2aWNlV29ya2xvYWRSdWxlUmVzcG9uc2UScwoYTGlzdFNlcnZpY2VXb3JrbG9hZFJ1bGVzEiouc2lnbmV0LnYxLkxpc3RTZXJ2aWNlV29ya2xvYWRSdWxlc1JlcXVlc3QaKy5zaWduZXQudjEuTGlzdFNlcnZpY2VXb3JrbG9hZFJ1bGVzUmVzcG9uc2USfAobTGlzdFNlcnZpY2VXb3JrbG9hZFJlZnVzYWxzEi0uc2lnbmV0LnYxLkxpc3RTZXJ2aWNlV29ya2xvYWRSZWZ1c2Fsc1JlcXVlc3QaLi5zaWduZXQudjEuTGlzdFNlcnZpY2VXb3JrbG9hZFJlZnVzYWxzUmVzcG9uc2USdgoZUmVtb3ZlU2VydmljZVdvcmtsb2FkUnVsZRIrLnNpZ25ldC52MS5SZW1vdmVTZXJ2aWNlV29ya2xvYWRSdWxlUmVxdWVzdBosLnNpZ25ldC52MS5SZW1vdmVTZXJ2aWNlV29ya2xvYWRSdWxlUmVzcG9uc2VCNVozZ2l0aHViLmNvbS9zaWduZXQtaWRtL3NpZ25ldC9nZW4vc2lnbmV0L3YxO3NpZ25ldHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_signet_v1_details]);
 
 /**
  * Personal access token. The token itself is never shown again.
@@ -698,6 +698,397 @@ export const RemoveServiceKeyResponseSchema: GenMessage<RemoveServiceKeyResponse
   messageDesc(file_signet_v1_credential, 23);
 
 /**
+ * Claim that an assertion must have.
+ *
+ * @generated from message signet.v1.WorkloadClaim
+ */
+export type WorkloadClaim = Message<"signet.v1.WorkloadClaim"> & {
+  /**
+   * Name of the claim, exactly as the issuer writes it. `iss`, `aud` and times
+   * are always checked and cannot be listed.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What the claim must be: a text, compared with regard to case. `*` stands for
+   * one whole segment between `:` or `/`, for example
+   * `repo:acme/*:environment:live`, and cannot stand alone.
+   *
+   * @generated from field: string value = 2;
+   */
+  value: string;
+};
+
+/**
+ * Describes the message signet.v1.WorkloadClaim.
+ * Use `create(WorkloadClaimSchema)` to create a new message.
+ */
+export const WorkloadClaimSchema: GenMessage<WorkloadClaim> = /*@__PURE__*/
+  messageDesc(file_signet_v1_credential, 24);
+
+/**
+ * Which assertions of an outside issuer count as the service user's.
+ *
+ * @generated from message signet.v1.WorkloadRule
+ */
+export type WorkloadRule = Message<"signet.v1.WorkloadRule"> & {
+  /**
+   * Identifier of the rule.
+   *
+   * @generated from field: string rule_id = 1;
+   */
+  ruleId: string;
+
+  /**
+   * When it was added.
+   *
+   * @generated from field: google.protobuf.Timestamp creation_date = 2;
+   */
+  creationDate?: Timestamp;
+
+  /**
+   * The issuer (`iss`).
+   *
+   * @generated from field: string issuer = 3;
+   */
+  issuer: string;
+
+  /**
+   * What `aud` must contain; empty: the issuer of this server, or its token
+   * endpoint.
+   *
+   * @generated from field: string audience = 4;
+   */
+  audience: string;
+
+  /**
+   * The claims that an assertion must have, all of them.
+   *
+   * @generated from field: repeated signet.v1.WorkloadClaim claims = 5;
+   */
+  claims: WorkloadClaim[];
+
+  /**
+   * For how many seconds an assertion may be valid.
+   *
+   * @generated from field: int32 max_life_seconds = 6;
+   */
+  maxLifeSeconds: number;
+
+  /**
+   * The keys that sign, as a JSON Web Key Set; empty: those that the issuer
+   * publishes.
+   *
+   * @generated from field: string key_set = 7;
+   */
+  keySet: string;
+
+  /**
+   * Whether each assertion counts once. It needs `jti` then.
+   *
+   * @generated from field: bool one_time = 8;
+   */
+  oneTime: boolean;
+};
+
+/**
+ * Describes the message signet.v1.WorkloadRule.
+ * Use `create(WorkloadRuleSchema)` to create a new message.
+ */
+export const WorkloadRuleSchema: GenMessage<WorkloadRule> = /*@__PURE__*/
+  messageDesc(file_signet_v1_credential, 25);
+
+/**
+ * The rule to add, and for whom.
+ *
+ * @generated from message signet.v1.AddServiceWorkloadRuleRequest
+ */
+export type AddServiceWorkloadRuleRequest = Message<"signet.v1.AddServiceWorkloadRuleRequest"> & {
+  /**
+   * Identifier of the user.
+   *
+   * @generated from field: string user_id = 1;
+   */
+  userId: string;
+
+  /**
+   * The issuer, an `https://` URL, exactly as in `iss`. Its keys are found by its
+   * metadata (`/.well-known/openid-configuration`), unless `keySet` is set.
+   *
+   * @generated from field: string issuer = 2;
+   */
+  issuer: string;
+
+  /**
+   * What `aud` must contain. Left out: the issuer of this server, or its token
+   * endpoint.
+   *
+   * @generated from field: string audience = 3;
+   */
+  audience: string;
+
+  /**
+   * The claims that an assertion must have, all of them. One must name the
+   * workload: `sub`, or `repository_id` or `repository_owner_id` for GitHub, or
+   * `project_id` or `namespace_id` for GitLab.com, which many share.
+   *
+   * @generated from field: repeated signet.v1.WorkloadClaim claims = 4;
+   */
+  claims: WorkloadClaim[];
+
+  /**
+   * For how many seconds an assertion may be valid (`exp` minus `iat`), a day at
+   * most. 0, or left out: a day.
+   *
+   * @generated from field: int32 max_life_seconds = 5;
+   */
+  maxLifeSeconds: number;
+
+  /**
+   * The public keys that sign, as a JSON Web Key Set of at most 10 keys, for an
+   * issuer that this server does not reach. Left out: those that the issuer
+   * publishes.
+   *
+   * @generated from field: string key_set = 6;
+   */
+  keySet: string;
+
+  /**
+   * Whether each assertion counts once. It needs `jti` then. Left out: it counts
+   * until it expires.
+   *
+   * @generated from field: bool one_time = 7;
+   */
+  oneTime: boolean;
+};
+
+/**
+ * Describes the message signet.v1.AddServiceWorkloadRuleRequest.
+ * Use `create(AddServiceWorkloadRuleRequestSchema)` to create a new message.
+ */
+export const AddServiceWorkloadRuleRequestSchema: GenMessage<AddServiceWorkloadRuleRequest> = /*@__PURE__*/
+  messageDesc(file_signet_v1_credential, 26);
+
+/**
+ * Answer to AddServiceWorkloadRule.
+ *
+ * @generated from message signet.v1.AddServiceWorkloadRuleResponse
+ */
+export type AddServiceWorkloadRuleResponse = Message<"signet.v1.AddServiceWorkloadRuleResponse"> & {
+  /**
+   * Details of the user after the change.
+   *
+   * @generated from field: signet.v1.Details details = 1;
+   */
+  details?: Details;
+
+  /**
+   * Identifier of the new rule.
+   *
+   * @generated from field: string rule_id = 2;
+   */
+  ruleId: string;
+};
+
+/**
+ * Describes the message signet.v1.AddServiceWorkloadRuleResponse.
+ * Use `create(AddServiceWorkloadRuleResponseSchema)` to create a new message.
+ */
+export const AddServiceWorkloadRuleResponseSchema: GenMessage<AddServiceWorkloadRuleResponse> = /*@__PURE__*/
+  messageDesc(file_signet_v1_credential, 27);
+
+/**
+ * Whose rules to list.
+ *
+ * @generated from message signet.v1.ListServiceWorkloadRulesRequest
+ */
+export type ListServiceWorkloadRulesRequest = Message<"signet.v1.ListServiceWorkloadRulesRequest"> & {
+  /**
+   * Identifier of the user.
+   *
+   * @generated from field: string user_id = 1;
+   */
+  userId: string;
+};
+
+/**
+ * Describes the message signet.v1.ListServiceWorkloadRulesRequest.
+ * Use `create(ListServiceWorkloadRulesRequestSchema)` to create a new message.
+ */
+export const ListServiceWorkloadRulesRequestSchema: GenMessage<ListServiceWorkloadRulesRequest> = /*@__PURE__*/
+  messageDesc(file_signet_v1_credential, 28);
+
+/**
+ * Answer to ListServiceWorkloadRules.
+ *
+ * @generated from message signet.v1.ListServiceWorkloadRulesResponse
+ */
+export type ListServiceWorkloadRulesResponse = Message<"signet.v1.ListServiceWorkloadRulesResponse"> & {
+  /**
+   * The rules, at most 20, the oldest first.
+   *
+   * @generated from field: repeated signet.v1.WorkloadRule rules = 1;
+   */
+  rules: WorkloadRule[];
+
+  /**
+   * Details of the user.
+   *
+   * @generated from field: signet.v1.Details details = 2;
+   */
+  details?: Details;
+};
+
+/**
+ * Describes the message signet.v1.ListServiceWorkloadRulesResponse.
+ * Use `create(ListServiceWorkloadRulesResponseSchema)` to create a new message.
+ */
+export const ListServiceWorkloadRulesResponseSchema: GenMessage<ListServiceWorkloadRulesResponse> = /*@__PURE__*/
+  messageDesc(file_signet_v1_credential, 29);
+
+/**
+ * Which rule to remove.
+ *
+ * @generated from message signet.v1.RemoveServiceWorkloadRuleRequest
+ */
+export type RemoveServiceWorkloadRuleRequest = Message<"signet.v1.RemoveServiceWorkloadRuleRequest"> & {
+  /**
+   * Identifier of the user.
+   *
+   * @generated from field: string user_id = 1;
+   */
+  userId: string;
+
+  /**
+   * Identifier of the rule.
+   *
+   * @generated from field: string rule_id = 2;
+   */
+  ruleId: string;
+};
+
+/**
+ * Describes the message signet.v1.RemoveServiceWorkloadRuleRequest.
+ * Use `create(RemoveServiceWorkloadRuleRequestSchema)` to create a new message.
+ */
+export const RemoveServiceWorkloadRuleRequestSchema: GenMessage<RemoveServiceWorkloadRuleRequest> = /*@__PURE__*/
+  messageDesc(file_signet_v1_credential, 30);
+
+/**
+ * Answer to RemoveServiceWorkloadRule.
+ *
+ * @generated from message signet.v1.RemoveServiceWorkloadRuleResponse
+ */
+export type RemoveServiceWorkloadRuleResponse = Message<"signet.v1.RemoveServiceWorkloadRuleResponse"> & {
+  /**
+   * Details of the user after the change.
+   *
+   * @generated from field: signet.v1.Details details = 1;
+   */
+  details?: Details;
+};
+
+/**
+ * Describes the message signet.v1.RemoveServiceWorkloadRuleResponse.
+ * Use `create(RemoveServiceWorkloadRuleResponseSchema)` to create a new message.
+ */
+export const RemoveServiceWorkloadRuleResponseSchema: GenMessage<RemoveServiceWorkloadRuleResponse> = /*@__PURE__*/
+  messageDesc(file_signet_v1_credential, 31);
+
+/**
+ * Whose refusals to list.
+ *
+ * @generated from message signet.v1.ListServiceWorkloadRefusalsRequest
+ */
+export type ListServiceWorkloadRefusalsRequest = Message<"signet.v1.ListServiceWorkloadRefusalsRequest"> & {
+  /**
+   * Identifier of the user.
+   *
+   * @generated from field: string user_id = 1;
+   */
+  userId: string;
+};
+
+/**
+ * Describes the message signet.v1.ListServiceWorkloadRefusalsRequest.
+ * Use `create(ListServiceWorkloadRefusalsRequestSchema)` to create a new message.
+ */
+export const ListServiceWorkloadRefusalsRequestSchema: GenMessage<ListServiceWorkloadRefusalsRequest> = /*@__PURE__*/
+  messageDesc(file_signet_v1_credential, 32);
+
+/**
+ * Answer to ListServiceWorkloadRefusals.
+ *
+ * @generated from message signet.v1.ListServiceWorkloadRefusalsResponse
+ */
+export type ListServiceWorkloadRefusalsResponse = Message<"signet.v1.ListServiceWorkloadRefusalsResponse"> & {
+  /**
+   * The refusals, the newest first.
+   *
+   * @generated from field: repeated signet.v1.WorkloadRefusal refusals = 1;
+   */
+  refusals: WorkloadRefusal[];
+
+  /**
+   * Since when this node counts: its start.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 2;
+   */
+  since?: Timestamp;
+};
+
+/**
+ * Describes the message signet.v1.ListServiceWorkloadRefusalsResponse.
+ * Use `create(ListServiceWorkloadRefusalsResponseSchema)` to create a new message.
+ */
+export const ListServiceWorkloadRefusalsResponseSchema: GenMessage<ListServiceWorkloadRefusalsResponse> = /*@__PURE__*/
+  messageDesc(file_signet_v1_credential, 33);
+
+/**
+ * Refused assertions of an outside issuer that do not differ.
+ *
+ * @generated from message signet.v1.WorkloadRefusal
+ */
+export type WorkloadRefusal = Message<"signet.v1.WorkloadRefusal"> & {
+  /**
+   * Why: one of the causes that the documentation explains.
+   *
+   * @generated from field: string cause = 1;
+   */
+  cause: string;
+
+  /**
+   * The issuer that the assertion names, without query and fragment.
+   *
+   * @generated from field: string issuer = 2;
+   */
+  issuer: string;
+
+  /**
+   * How often.
+   *
+   * @generated from field: int64 count = 3;
+   */
+  count: bigint;
+
+  /**
+   * The last time.
+   *
+   * @generated from field: google.protobuf.Timestamp last_date = 4;
+   */
+  lastDate?: Timestamp;
+};
+
+/**
+ * Describes the message signet.v1.WorkloadRefusal.
+ * Use `create(WorkloadRefusalSchema)` to create a new message.
+ */
+export const WorkloadRefusalSchema: GenMessage<WorkloadRefusal> = /*@__PURE__*/
+  messageDesc(file_signet_v1_credential, 34);
+
+/**
  * Credentials besides the password: personal access tokens, and secrets and keys
  * of service users.
  *
@@ -854,6 +1245,65 @@ export const CredentialService: GenService<{
     methodKind: "unary";
     input: typeof RemoveServiceKeyRequestSchema;
     output: typeof RemoveServiceKeyResponseSchema;
+  },
+  /**
+   * Trust an outside issuer for a service user
+   *
+   * The service user can then authenticate with assertions of an outside
+   * issuer, such as a Kubernetes cluster or a CI system, as far as the rule
+   * says. At most 20 rules. The caller must be allowed to give access to the
+   * user's account: it takes every permission that the user has in the user's
+   * organization and in the installation and, if the user has roles in other
+   * organizations, the role `ORG_OWNER` in the user's. People have none:
+   * FAILED_PRECONDITION.
+   *
+   * @generated from rpc signet.v1.CredentialService.AddServiceWorkloadRule
+   */
+  addServiceWorkloadRule: {
+    methodKind: "unary";
+    input: typeof AddServiceWorkloadRuleRequestSchema;
+    output: typeof AddServiceWorkloadRuleResponseSchema;
+  },
+  /**
+   * List the outside issuers that a service user trusts
+   *
+   * Returns all workload rules of a service user.
+   *
+   * @generated from rpc signet.v1.CredentialService.ListServiceWorkloadRules
+   */
+  listServiceWorkloadRules: {
+    methodKind: "unary";
+    input: typeof ListServiceWorkloadRulesRequestSchema;
+    output: typeof ListServiceWorkloadRulesResponseSchema;
+  },
+  /**
+   * List why assertions of outside issuers were refused for a service user
+   *
+   * Returns the last 20 refusals that differ, the newest first. This node keeps
+   * them in memory since its start, because strangers can cause them. The workload
+   * itself is told no more than the error.
+   *
+   * @generated from rpc signet.v1.CredentialService.ListServiceWorkloadRefusals
+   */
+  listServiceWorkloadRefusals: {
+    methodKind: "unary";
+    input: typeof ListServiceWorkloadRefusalsRequestSchema;
+    output: typeof ListServiceWorkloadRefusalsResponseSchema;
+  },
+  /**
+   * Stop trusting an outside issuer for a service user
+   *
+   * No assertion counts by the rule any more. Access tokens that were given for
+   * earlier ones work until they expire, an hour at most. The caller must have
+   * every permission that the user has in the user's organization and in the
+   * installation.
+   *
+   * @generated from rpc signet.v1.CredentialService.RemoveServiceWorkloadRule
+   */
+  removeServiceWorkloadRule: {
+    methodKind: "unary";
+    input: typeof RemoveServiceWorkloadRuleRequestSchema;
+    output: typeof RemoveServiceWorkloadRuleResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_signet_v1_credential, 0);
