@@ -22,6 +22,8 @@ import (
 type Client struct {
 	App     *event.Object[app.App]
 	Service *event.Object[user.User]
+
+	Key *Key // that its tokens are going to be bound to; nil: to none
 }
 
 // ID is the client_id.
