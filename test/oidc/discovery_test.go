@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/oauth2"
 
 	"github.com/signet-idm/signet/internal/base/secret"
@@ -147,6 +148,9 @@ func TestDiscoveryPromisesNothingThatDoesNotWork(t *testing.T) {
 		"token_endpoint_auth_signing_alg_values_supported":         algorithms("token_endpoint"),
 		"revocation_endpoint_auth_signing_alg_values_supported":    algorithms("revocation_endpoint"),
 		"introspection_endpoint_auth_signing_alg_values_supported": algorithms("introspection_endpoint"),
+		"dpop_signing_alg_values_supported": each(map[string]func(){
+			"ES256": func() { k.binds("ES256") }, "EdDSA": func() { k.binds("EdDSA") }, "PS256": func() { k.binds("PS256") },
+		}),
 		"scopes_supported":                               k.scopesAndClaims,
 		"claims_supported":                               nil, // with the scopes
 		"claims_parameter_supported":                     k.claimsByName,
@@ -426,6 +430,14 @@ func (k *walk) claimsByName(supported any) {
 			k.t.Errorf("with %q, it tells %v", claims, told)
 		}
 	}
+}
+
+// binds gets a token for a key.
+func (k *walk) binds(algorithm string) {
+	k.t.Helper()
+	own, err := ownKeys()
+	must(k.t, err)
+	(&prover{k.world, jose.SignatureAlgorithm(algorithm), own[algorithm]}).robotToken("openid")
 }
 
 // push lets every kind of client push a request, and signs somebody in by it.
