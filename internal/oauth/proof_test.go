@@ -9,16 +9,20 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/base/secret"
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/user"
+	"github.com/signet-idm/signet/internal/eventlog/event"
 	"github.com/signet-idm/signet/internal/eventlog/event/eventtest"
+	"github.com/signet-idm/signet/internal/eventlog/store"
 	"github.com/signet-idm/signet/internal/oauth/dpop"
 	"github.com/signet-idm/signet/internal/oauth/refusal"
 	"github.com/signet-idm/signet/internal/oauth/request"
@@ -349,4 +353,17 @@ func TestWhatANodeCannotRememberIsStored(t *testing.T) {
 	must(t, w.ProveToken(t.Context(), r, made.Access, made.Key, true))
 	w.store.Advance(time.Second)
 	refuses(t, w.ProveToken(t.Context(), r, made.Access, made.Key, true), access.InvalidProof, "")
+}
+
+// A node of the version before would take a bound token without a proof.
+func TestNothingIsBoundWhileOlderNodesRun(t *testing.T) {
+	key := newWorld(t).prover().client("app_spa").Key
+	s, _, err := store.Open(t.Context(), store.Options{Database: filepath.Join(t.TempDir(), "signet.db"),
+		Kinds: []event.Definition{app.Kind}, Master: secret.NewMasterKey(), FactVersion: boundVersion - 1})
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	err = s.Do(t.Context(), event.Command{Origin: event.Origin{Actor: event.System}, Rows: key.rows(), Decide: key.use})
+	if !errors.Is(err, errNodesUnaware) || event.FactVersion < boundVersion {
+		t.Errorf("got %v", err)
+	}
 }

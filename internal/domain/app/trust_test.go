@@ -310,3 +310,25 @@ func TestAMarkIsSetAndTakenAwayOnce(t *testing.T) {
 	_, err := app.SetFirstParty(t.Context(), s, ownerA, "app_active", stale, true)
 	eventtest.As(t, err, moved)
 }
+
+// A node of the version before would demand nothing of the applications that need more.
+func TestWhatAnApplicationNeedsWaitsForEveryNode(t *testing.T) {
+	const since = 6
+	for _, needs := range []app.Settings{{PushedRequired: true}, {DPoPRequired: true}} {
+		if (app.Added{Settings: needs}).Since() != since {
+			t.Errorf("%+v does not wait", needs)
+		}
+	}
+	for _, off := range []bool{false, true} {
+		if (app.SettingsChanged{PushedRequired: &off}).Since() != since || (app.SettingsChanged{DPoPRequired: &off}).Since() != since {
+			t.Errorf("a change to %t does not wait", off)
+		}
+	}
+	if (app.Added{Settings: shopOfBefore}).Since() != 0 || (app.SettingsChanged{ConsentRequired: new(true)}).Since() != 0 ||
+		event.FactVersion < since {
+		t.Error("it waits without need")
+	}
+}
+
+// shopOfBefore has what every node knows.
+var shopOfBefore = app.Settings{AuthMethod: app.SecretBasic, ConsentRequired: true}
