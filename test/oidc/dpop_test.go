@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/go-jose/go-jose/v4"
+	"golang.org/x/oauth2"
 
 	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/app"
@@ -266,4 +267,45 @@ func TestAProofWorksOnceHoweverManyTry(t *testing.T) {
 			}
 		})
 	})
+}
+
+// A page can prove a key: it may send proofs, and reads the nonce also of what is refused.
+func TestPagesProveAKey(t *testing.T) {
+	w := open(t, testdb.New(t, testdb.SQLite))
+	p := w.prover()
+	id, _ := w.application(app.SPA, app.NoAuth, func(s *app.Settings) { s.PushedRequired, s.DPoPRequired = true, true })
+	const own = "https://shop.test"
+	party := w.party(id, "")
+	verifier := oauth2.GenerateVerifier()
+	pushed := w.post("/oauth/par", url.Values{"client_id": {id}, "response_type": {"code"}, "redirect_uri": {callback},
+		"scope": {"openid"}, "code_challenge_method": {"S256"}, "state": {"st"},
+		"code_challenge": {oauth2.S256ChallengeFromVerifier(verifier)}},
+		"Origin", own, "DPoP", p.proof("POST", "/oauth/par", "", nil))
+	uri, _ := pushed.json["request_uri"].(string)
+	back := w.with(w.in).signIn(party.oauth.Endpoint.AuthURL + "?" +
+		url.Values{"client_id": {id}, "request_uri": {uri}}.Encode())
+	form := url.Values{"grant_type": {"authorization_code"}, "client_id": {id}, "code": {back.Get("code")},
+		"redirect_uri": {callback}, "code_verifier": {verifier}}
+	stale := w.post("/oauth/token", form, "Origin", own, "DPoP",
+		p.proof("POST", "/oauth/token", "", map[string]any{"nonce": "x"}))
+	given := w.post("/oauth/token", form, "Origin", own, "DPoP", p.proof("POST", "/oauth/token", "", nil))
+	token, _ := given.json["access_token"].(string)
+	refused := w.get(w.url+"/oauth/userinfo", "Origin", own, "Authorization", "DPoP "+token)
+	person := w.get(w.url+"/oauth/userinfo", "Origin", own, "Authorization", "DPoP "+token, "DPoP",
+		p.proof("GET", "/oauth/userinfo", token, nil))
+	for name, tt := range map[string]struct {
+		got    reply
+		status int
+	}{"pushed": {pushed, 201}, "stale": {stale, 400}, "tokens": {given, 200}, "refused": {refused, 401},
+		"person": {person, 200}} {
+		h := tt.got.header
+		if tt.got.status != tt.status || h.Get("Access-Control-Allow-Origin") != own || h.Get("DPoP-Nonce") == "" ||
+			!strings.Contains(h.Get("Access-Control-Expose-Headers"), "DPoP-Nonce") {
+			t.Errorf("%s: %+v", name, tt.got)
+		}
+	}
+	asks := w.request("OPTIONS", w.url+"/oauth/token", "", "Origin", own, "Access-Control-Request-Method", "POST")
+	if !strings.Contains(asks.header.Get("Access-Control-Allow-Headers"), "dpop") {
+		t.Errorf("a page may send %q", asks.header.Get("Access-Control-Allow-Headers"))
+	}
 }

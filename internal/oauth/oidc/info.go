@@ -82,14 +82,14 @@ func (p *Provider) userInfo(r *endpointRequest) (any, error) {
 	if err := web.CountCaller(r.Context(), b.Caller.UserID, b.Caller.OrgID); err != nil {
 		return nil, err
 	}
-	if b.Given.Key != "" || scheme != bearerChallenge {
-		if err := p.proveToken(r, b, token, scheme); err != nil {
-			return nil, err
-		}
-	}
 	if r.origin != "" {
 		if a, err := app.Kind.Read(r.Context(), p.grants.Store, b.Token.Client); err == nil && a != nil {
 			r.allowOrigin(&oauth.Client{App: a})
+		}
+	}
+	if b.Given.Key != "" || scheme != bearerChallenge { // behind the origin: pages read the nonce of a refusal
+		if err := p.proveToken(r, b, token, scheme); err != nil {
+			return nil, err
 		}
 	}
 	if !has(b.Given.Scopes, claimset.OpenID) {

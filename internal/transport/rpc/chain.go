@@ -28,6 +28,7 @@ type Call struct {
 	h     *Handler
 	op    *operation
 	limit time.Duration // how long it may take; 0: for ever
+	bound bool          // the token was sent as one that is bound to a key
 	text  bool          // gRPC-Web in text mode
 
 	coding      string // of the body of an answer over gRPC-Web; empty: it is as it is
@@ -150,7 +151,8 @@ func (h *Handler) authenticate(ctx context.Context, c *Call, req proto.Message, 
 
 // identify asks who the call's token belongs to at this moment.
 func (h *Handler) identify(ctx context.Context, c *Call) (*access.Caller, error) {
-	token, _, ok := credential(c.Request.Header)
+	token, bound, ok := credential(c.Request.Header)
+	c.bound = bound
 	switch {
 	case len(c.Request.Header[keyAuthorization]) == 0:
 		return nil, access.ErrNoToken
@@ -175,14 +177,14 @@ func (h *Handler) proveKey(ctx context.Context, c *Call, req proto.Message, next
 	if c.Info.Caller == nil {
 		return next(ctx, c, req)
 	}
-	token, bound, _ := credential(c.Request.Header)
 	switch key := c.Info.Caller.Key; {
-	case key == "" && !bound:
+	case key == "" && !c.bound:
 	case key == "":
 		return nil, access.ErrNotBound
-	case !bound || h.config.Prove == nil:
+	case !c.bound || h.config.Prove == nil:
 		return nil, access.ErrBound
 	default:
+		token, _, _ := credential(c.Request.Header)
 		nonce, err := h.config.Prove(ctx, c.Request, token, key, c.op.reads)
 		c.Header().Set("DPoP-Nonce", nonce)
 		if err != nil {
