@@ -49,7 +49,6 @@ func turns(t *testing.T, app, project string) map[string]any {
 			set("grantTypes", []string{"GRANT_TYPE_AUTHORIZATION_CODE", "GRANT_TYPE_REFRESH_TOKEN",
 				"GRANT_TYPE_DEVICE_CODE"}),
 			set("tokenFormat", "TOKEN_FORMAT_JWT"), set("consentRequired", false), set("exactAuthMethod", false),
-			set("pushedRequestsRequired", false), set("dpopRequired", false),
 		},
 		"GenerateApplicationSecret": []turn{{"POST", path + "/secret", object{}},
 			{"POST", path + "/secret", object{"keepOldSeconds": 3600}}},
