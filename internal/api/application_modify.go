@@ -42,6 +42,8 @@ func changeOf(r *signetv1.ModifyApplicationRequest) app.SettingsChanged {
 		AllOrganizations:     masked(fields, "all_organizations", s.AllOrganizations),
 		ExactAuthMethod:      masked(fields, "exact_auth_method", s.ExactAuthMethod),
 		IDTokenClaims:        masked(fields, "id_token_claims", s.IDTokenClaims),
+		PushedRequired:       masked(fields, "pushed_requests_required", s.PushedRequired),
+		DPoPRequired:         masked(fields, "dpop_required", s.DPoPRequired),
 	}
 }
 
@@ -62,6 +64,8 @@ type appSettings interface {
 	GetAllOrganizations() bool
 	GetExactAuthMethod() bool
 	GetIdTokenClaims() signetv1.IDTokenClaims
+	GetPushedRequestsRequired() bool
+	GetDpopRequired() bool
 }
 
 // settingsOf gives the settings as they were sent; what was left out is empty.
@@ -81,6 +85,8 @@ func settingsOf(r appSettings) app.Settings {
 		AllOrganizations:     r.GetAllOrganizations(),
 		ExactAuthMethod:      r.GetExactAuthMethod(),
 		IDTokenClaims:        idTokenClaims.name(r.GetIdTokenClaims()),
+		PushedRequired:       r.GetPushedRequestsRequired(),
+		DPoPRequired:         r.GetDpopRequired(),
 	}
 	for _, g := range r.GetGrantTypes() {
 		s.GrantTypes = append(s.GrantTypes, grantTypes.name(g))

@@ -34,15 +34,19 @@ func appModification(paths ...string) *signetv1.ModifyApplicationRequest {
 		ConsentRequired:      true,
 		AllOrganizations:     true,
 		ExactAuthMethod:      true,
-		IdTokenClaims:        signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES,
-		UpdateMask:           &fieldmaskpb.FieldMask{Paths: paths},
+
+		PushedRequestsRequired: true,
+		DpopRequired:           true,
+
+		IdTokenClaims: signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES,
+		UpdateMask:    &fieldmaskpb.FieldMask{Paths: paths},
 	}
 }
 
 var appFields = []string{"name", "auth_method", "grant_types", "redirect_uris", "post_logout_uris",
 	"back_channel_logout_uri", "key_set_uri", "token_format",
 	"signing_algorithm", "access_token_seconds", "refresh_token_seconds", "consent_required", "all_organizations",
-	"exact_auth_method", "id_token_claims", "initiate_login_uri"}
+	"exact_auth_method", "id_token_claims", "initiate_login_uri", "pushed_requests_required", "dpop_required"}
 
 // Every field that a mask can name has to arrive, alone.
 func TestAMaskPicksItsFieldsOfAnApplication(t *testing.T) {
@@ -91,6 +95,8 @@ func appParts(c app.SettingsChanged) (set []string) {
 	add("consent", c.ConsentRequired != nil, a.ConsentRequired)
 	add("all", c.AllOrganizations != nil, a.AllOrganizations)
 	add("exact", c.ExactAuthMethod != nil, a.ExactAuthMethod)
+	add("pushed", c.PushedRequired != nil, a.PushedRequired)
+	add("dpop", c.DPoPRequired != nil, a.DPoPRequired)
 	add("claims", c.IDTokenClaims != nil, a.IDTokenClaims)
 	return set
 }
@@ -107,7 +113,8 @@ func TestWhatIsWrongWithARequestAboutAnApplication(t *testing.T) {
 		{"values that are not named", appModification("name", "redirect_uris"),
 			[]string{"authMethod", "grantTypes", "postLogoutUris", "backChannelLogoutUri", "keySetUri", "tokenFormat",
 				"signingAlgorithm", "accessTokenSeconds", "refreshTokenSeconds", "consentRequired", "allOrganizations",
-				"exactAuthMethod", "idTokenClaims", "initiateLoginUri"}},
+				"exactAuthMethod", "idTokenClaims", "initiateLoginUri",
+				"pushedRequestsRequired", "dpopRequired"}},
 		{"the identifier and the type",
 			&signetv1.ModifyApplicationRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"app_id", "type"}}},
 			[]string{"updateMask"}},

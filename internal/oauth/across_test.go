@@ -92,7 +92,7 @@ func (w *world) before(client string, scopes ...string) (t terms, refresh *refre
 		Audience:  []string{client},
 		Family:    event.NewID("fam"),
 	}
-	made, err := w.prepare(w.t.Context(), a, &t, scopes)
+	made, err := w.prepare(w.t.Context(), &Client{App: a}, &t, scopes)
 	must(w.t, err)
 	refresh = newRefresh(a, &t)
 	must(w.t, w.store.Do(w.t.Context(), event.Command{

@@ -44,6 +44,7 @@ type terms struct {
 	Claims     []string      `json:"claims,omitempty"` // Request.Claims
 	Proof      session.Proof `json:"proof"`
 	Family     string        `json:"family"`
+	RefreshKey string        `json:"refreshKey,omitempty"` // thumbprint of the key that refresh tokens are bound to
 	session.Basis
 
 	places *project.Places // that the basis names, see look
@@ -166,7 +167,8 @@ func (g *Grants) Approve(ctx context.Context, id, browser string, bearer *sessio
 				return ErrRequestNotFound
 			}
 			t.Nonce, t.Claims = r.Nonce, r.Claims
-			codes.Put(tx, hex.EncodeToString(hash), &code{terms: t, RedirectURI: r.RedirectURI, Challenge: r.Challenge})
+			codes.Put(tx, hex.EncodeToString(hash), &code{terms: t, RedirectURI: r.RedirectURI,
+				Challenge: r.Challenge, For: r.Key})
 			return nil
 		})
 	if err != nil {

@@ -116,7 +116,7 @@ func (g *Grants) Introspection(b *session.Bearer, about claimset.Set) claimset.S
 	}
 	for name, value := range map[string]any{
 		"active":     true,
-		"token_type": "Bearer",
+		"token_type": TokenType(b.Given.Key),
 		"iss":        g.Issuer,
 		"sub":        b.Token.UserID,
 		"jti":        b.Token.ID,
@@ -127,6 +127,9 @@ func (g *Grants) Introspection(b *session.Bearer, about claimset.Set) claimset.S
 		"exp":        unix(b.Token.Expires),
 	} {
 		claims.Put(name, value, always)
+	}
+	if b.Given.Key != "" {
+		claims.Put("cnf", confirmation(b.Given.Key), always)
 	}
 	claims.AddProof(b.Given.Proof)
 	for name, from := range map[string]string{

@@ -25,6 +25,8 @@ type Client struct {
 	Service *event.Object[user.User]
 	// until is when the assertion of an outside issuer expires that Service has shown; zero: it has shown something else.
 	until time.Time
+
+	Key *Key // that its tokens are going to be bound to; nil: to none
 }
 
 // ID is the client_id.

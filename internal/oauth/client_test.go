@@ -150,7 +150,7 @@ func TestAssertions(t *testing.T) {
 		}
 	}
 	asGrant := func(w *world, text string) error {
-		_, err := w.ByAssertion(t.Context(), "", text, nil)
+		_, err := w.ByAssertion(t.Context(), "", text, nil, nil)
 		return err
 	}
 	asClient := func(w *world, text string) error {
@@ -285,7 +285,7 @@ func TestAssertions(t *testing.T) {
 	})
 	t.Run("strangers learn nothing about what is missing", func(t *testing.T) {
 		w := newWorld(t)
-		_, err := w.ByAssertion(t.Context(), "", assertion(t, w, strings.Repeat("x", 256)), nil)
+		_, err := w.ByAssertion(t.Context(), "", assertion(t, w, strings.Repeat("x", 256)), nil, nil)
 		if wants(t, err, ErrInvalidGrant); strings.Contains(err.Error(), "jti") {
 			t.Errorf("got %v", err)
 		}
@@ -298,11 +298,11 @@ func TestAssertions(t *testing.T) {
 		text := signed(t, jose.SigningKey{Algorithm: jose.ES256, Key: ec}, "",
 			map[string]any{"iss": "usr_robot", "sub": "usr_robot", "aud": issuer, "iat": now.Unix(),
 				"exp": now.Add(time.Hour).Unix(), "jti": "one"})
-		_, err := w.ByAssertion(t.Context(), "", text, nil)
+		_, err := w.ByAssertion(t.Context(), "", text, nil, nil)
 		wants(t, err, ErrInvalidGrant)
 	})
 	for _, bad := range []string{"", "x", "e30.e30.", "eyJhbGciOiJub25lIn0.eyJpc3MiOiJ1c3Jfcm9ib3QifQ."} {
-		_, err := newWorld(t).ByAssertion(t.Context(), "", bad, nil)
+		_, err := newWorld(t).ByAssertion(t.Context(), "", bad, nil, nil)
 		wants(t, err, ErrInvalidGrant)
 	}
 }

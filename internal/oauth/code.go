@@ -24,6 +24,7 @@ type code struct {
 	terms
 	RedirectURI string `json:"redirectUri"`
 	Challenge   string `json:"challenge,omitempty"`
+	For         string `json:"for,omitempty"` // thumbprint of the key that it is exchanged with; empty: any
 	Used        bool   `json:"used,omitempty"`
 }
 
@@ -69,6 +70,9 @@ func (g *Grants) Exchange(ctx context.Context, client *Client, c Code) (*Tokens,
 		return nil, refusedGrant(client, refusal.CodeVerifier,
 			"%s sent a code_verifier that does not match the code_challenge that the code was asked for with, or only one of the two",
 			client.ID())
+	case read.For != "" && read.For != client.Key.print():
+		return nil, refusedGrant(client, refusal.ProofKey,
+			"%s sent a code that was asked for with another key (dpop_jkt), or without a proof", client.ID())
 	}
 	return g.firstTokens(ctx, client, &read.terms, []event.RowKey{codes.Key(id)},
 		func(tx *event.Tx) (reused bool, err error) {
@@ -92,10 +96,11 @@ func (g *Grants) Exchange(ctx context.Context, client *Client, c Code) (*Tokens,
 // ErrInvalidGrant where the terms do not hold any more, or the session that they came from has ended.
 func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows []event.RowKey,
 	use func(*event.Tx) (reused bool, err error)) (*Tokens, error) {
-	made, err := g.prepare(ctx, client.App, t, t.Scopes)
+	made, err := g.prepare(ctx, client, t, t.Scopes)
 	if err != nil {
 		return nil, err
 	}
+	t.RefreshKey = client.refreshesBy("")
 	var next *refresh
 	if t.offline() && slices.Contains(client.App.Data.GrantTypes, app.RefreshToken) {
 		next = newRefresh(client.App, t)
@@ -106,12 +111,15 @@ func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows
 	err = event.Do(ctx, g.Store, event.Command{
 		Origin: event.Origin{Actor: t.UserID},
 		Read:   refs(append(t.reads(), in.Reads()...)...),
-		Rows:   append(slices.Clone(rows), VisitedRow(t.UserID), families.Key(t.Family)),
+		Rows:   slices.Concat(rows, []event.RowKey{VisitedRow(t.UserID), families.Key(t.Family)}, client.Key.rows()),
 		Tokens: []string{in.ID},
 		Decide: func(tx *event.Tx) error {
 			var err error
 			if reused, err = use(tx); err != nil || reused {
 				return err
+			}
+			if err := client.Key.use(tx); err != nil {
+				return ofClient(client, err)
 			}
 			if err := t.holds(tx); err != nil {
 				return err

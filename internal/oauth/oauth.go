@@ -33,6 +33,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/domain/call"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/dpop"
 	"github.com/signet-idm/signet/internal/oauth/refusal"
 	"github.com/signet-idm/signet/internal/signin/session"
 )
@@ -62,12 +63,14 @@ const (
 	ExpiredToken         errs.Reason = "EXPIRED_TOKEN"
 	UnmetAuthentication  errs.Reason = "UNMET_AUTHENTICATION_REQUIREMENTS"
 
-	UnknownClient    errs.Reason = "UNKNOWN_CLIENT"
-	RedirectRefused  errs.Reason = "REDIRECT_REFUSED"
-	RequestNotFound  errs.Reason = "SIGN_IN_REQUEST_NOT_FOUND"
-	WrongOrg         errs.Reason = "WRONG_ORGANIZATION"
-	ConsentNotFound  errs.Reason = "CONSENT_NOT_FOUND"
-	UserCodeNotFound errs.Reason = "USER_CODE_NOT_FOUND"
+	UnknownClient   errs.Reason = "UNKNOWN_CLIENT"
+	RedirectRefused errs.Reason = "REDIRECT_REFUSED"
+	// of a pushed request, see pushed.go
+	InvalidRequestURI errs.Reason = "INVALID_REQUEST_URI"
+	RequestNotFound   errs.Reason = "SIGN_IN_REQUEST_NOT_FOUND"
+	WrongOrg          errs.Reason = "WRONG_ORGANIZATION"
+	ConsentNotFound   errs.Reason = "CONSENT_NOT_FOUND"
+	UserCodeNotFound  errs.Reason = "USER_CODE_NOT_FOUND"
 )
 
 // Errors that the rules of this package refuse with.
@@ -136,10 +139,15 @@ type Grants struct {
 	Issuer   string  // the external URL
 	// Refusals keeps why applications were refused; nil: nothing does.
 	Refusals *refusal.Book
+
+	seen dpop.Seen
 }
 
 // TokenEndpoint is the address that assertions may be meant for, besides the issuer.
 func (g *Grants) TokenEndpoint() string { return g.Issuer + "/oauth/token" }
+
+// PushEndpoint is the address that assertions for pushed requests may be meant for, too (RFC 9126, section 2).
+func (g *Grants) PushEndpoint() string { return g.Issuer + "/oauth/par" }
 
 func (g *Grants) now() int64 { return event.Micros(g.Clock()) }
 

@@ -53,6 +53,7 @@ type shown struct {
 	*family
 	text, digest string
 	scopes       []string
+	key          *Key // that was proven with it
 }
 
 // Refresh gives new tokens for a refresh token, which is replaced. One that was just replaced gets the same answer
@@ -74,7 +75,11 @@ func (g *Grants) Refresh(ctx context.Context, client *Client, text string, scope
 	if !subset(scopes, read.Scopes) {
 		return nil, ErrInvalidScope
 	}
-	s := &shown{family: read, text: text, digest: digest, scopes: slices.Clone(scopes)}
+	if read.RefreshKey != "" && read.RefreshKey != client.Key.print() {
+		return nil, refusedGrant(client, refusal.ProofKey,
+			"%s sent a refresh token that is bound to another key, or without a proof", client.ID())
+	}
+	s := &shown{family: read, text: text, digest: digest, scopes: slices.Clone(scopes), key: client.Key}
 	if read.Current != digest {
 		return g.again(ctx, client, s)
 	}
@@ -84,10 +89,11 @@ func (g *Grants) Refresh(ctx context.Context, client *Client, text string, scope
 // replace gives new tokens for the current refresh token of a family.
 func (g *Grants) replace(ctx context.Context, client *Client, s *shown) (*Tokens, error) {
 	t := &s.terms
-	made, err := g.prepare(ctx, client.App, t, s.scopes)
+	made, err := g.prepare(ctx, client, t, s.scopes)
 	if err != nil {
 		return nil, err
 	}
+	t.RefreshKey = client.refreshesBy(t.RefreshKey)
 	next := newRefresh(client.App, t)
 	made.Refresh = next.text
 	var late bool
@@ -96,6 +102,9 @@ func (g *Grants) replace(ctx context.Context, client *Client, s *shown) (*Tokens
 		unasked = nil
 		if late = now.Current != s.digest; late {
 			return nil
+		}
+		if err := s.key.use(tx); err != nil {
+			return ofClient(client, err)
 		}
 		if err := t.holds(tx); err != nil {
 			if !errors.Is(err, errUnasked) {
@@ -126,7 +135,7 @@ func (g *Grants) replace(ctx context.Context, client *Client, s *shown) (*Tokens
 func (s *shown) command(decide func(tx *event.Tx, now *family) error) event.Command {
 	return event.Command{
 		Origin: event.Origin{Actor: s.UserID}, Read: refs(s.reads()...),
-		Rows: []event.RowKey{families.Key(s.Family), answers.Key(s.Family)},
+		Rows: append(s.key.rows(), families.Key(s.Family), answers.Key(s.Family)),
 		Decide: func(tx *event.Tx) error {
 			now, err := families.Get(tx, s.Family)
 			if err != nil {
@@ -149,10 +158,14 @@ const refreshGrace = 10 * time.Second
 // which is stored nowhere: what is stored gives nobody tokens.
 var answers = event.Flow[Tokens]{Prefix: "answer", Life: refreshGrace, Purpose: "answer to a refresh token"}
 
-// answersTo is the flow for the answer to a refresh token. Other scopes are another question.
+// answersTo is the flow for the answer to a refresh token. Other scopes are another question, and so is another key.
 func (g *Grants) answersTo(s *shown) event.Flow[Tokens] {
 	scopes := slices.Compact(slices.Sorted(slices.Values(s.scopes)))
-	return answers.For(g.Master, s.text).About(s.Family + " " + strings.Join(scopes, " "))
+	about := s.Family + " " + strings.Join(scopes, " ")
+	if s.key != nil {
+		about += " " + s.key.Thumbprint
+	}
+	return answers.For(g.Master, s.text).About(about)
 }
 
 // again answers a refresh token that was replaced: with the same tokens, or by ending its family. Errors:
@@ -165,6 +178,9 @@ func (g *Grants) again(ctx context.Context, client *Client, s *shown) (*Tokens, 
 	err := event.Do(ctx, g.Store, s.command(func(tx *event.Tx, now *family) (err error) {
 		if same, err = g.keptAnswer(tx, s, now); err != nil || same == nil {
 			return err
+		}
+		if err := s.key.use(tx); err != nil {
+			return ofClient(client, err)
 		}
 		return s.holds(tx)
 	}))

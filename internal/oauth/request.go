@@ -35,6 +35,7 @@ type Request struct {
 	Nonce       string   `json:"nonce,omitempty"`
 	Scopes      []string `json:"scopes,omitempty"`
 	Challenge   string   `json:"challenge,omitempty"` // PKCE, S256
+	Key         string   `json:"key,omitempty"`       // thumbprint of the key that the code is for; empty: any
 	Prompt      []string `json:"prompt,omitempty"`
 	MaxAge      *int64   `json:"maxAge,omitempty"` // seconds
 	LoginHint   string   `json:"loginHint,omitempty"`
@@ -75,9 +76,12 @@ const purposeBrowser = "sign-in of a browser"
 var requests = event.Flow[Request]{Prefix: "request", Life: requestLife, Purpose: purposeBrowser}
 
 // Begin takes an authorization request. Errors, for a page of ours because the address to go back to cannot be trusted:
-// ErrUnknownClient, ErrRedirectRefused; ResourceExhausted where too much was begun from the network. All other refusals
-// go back to the application.
+// ErrUnknownClient, ErrRedirectRefused, ErrRequestURI; ResourceExhausted where too much was begun from the network. All
+// other refusals go back to the application.
 func (g *Grants) Begin(ctx context.Context, a request.Ask) (Began, error) {
+	if isPushed(a.RequestURI) {
+		return g.beginPushed(ctx, a)
+	}
 	client, err := g.asking(ctx, a)
 	if err != nil {
 		return Began{}, err
@@ -86,7 +90,10 @@ func (g *Grants) Begin(ctx context.Context, a request.Ask) (Began, error) {
 	if err := g.strangers(ctx); err != nil {
 		return Began{}, err
 	}
-	r, err := g.read(ctx, client, a)
+	var r *Request
+	if err = ErrNotPushed; !client.Data.PushedRequired {
+		r, err = g.read(ctx, client, a)
+	}
 	if refused, ours := asRefusal(err); ours {
 		return Began{Refused: g.answer(a.RedirectURI, a.ModeBack(), a.StateBack(), oauthError(refused)...),
 			Because: err}, nil
@@ -106,7 +113,20 @@ func (g *Grants) Begin(ctx context.Context, a request.Ask) (Began, error) {
 // asking finds the application of a request, if the address to go back to is one of its own. Errors: ErrUnknownClient;
 // ErrRedirectRefused.
 func (g *Grants) asking(ctx context.Context, a request.Ask) (*event.Object[app.App], error) {
-	client, err := g.active(ctx, a.ClientID)
+	client, err := g.signsInTo(ctx, a.ClientID)
+	if err != nil {
+		return nil, err
+	}
+	if !app.RedirectAllowed(&client.Data, a.RedirectURI) {
+		return nil, refusal.OfAddress(refusedRedirect(client.ID, "redirect_uri", a.RedirectURI), client.ID,
+			refusal.RedirectURI, a.RedirectURI)
+	}
+	return client, nil
+}
+
+// signsInTo finds an application that people sign in to by a browser. Errors: ErrUnknownClient.
+func (g *Grants) signsInTo(ctx context.Context, id string) (*event.Object[app.App], error) {
+	client, err := g.active(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -116,9 +136,6 @@ func (g *Grants) asking(ctx context.Context, a request.Ask) (*event.Object[app.A
 	case !slices.Contains(client.Data.GrantTypes, app.AuthorizationCode):
 		return nil, refusal.About(ErrUnknownClient.Noting(client.ID+" does not have the grant type authorization_code"),
 			client.ID, refusal.GrantType)
-	case !app.RedirectAllowed(&client.Data, a.RedirectURI):
-		return nil, refusal.OfAddress(refusedRedirect(client.ID, "redirect_uri", a.RedirectURI), client.ID,
-			refusal.RedirectURI, a.RedirectURI)
 	}
 	return client, nil
 }
@@ -170,6 +187,7 @@ func read(client *event.Object[app.App], a request.Ask) (*Request, error) {
 		State:        a.State,
 		Nonce:        a.Nonce,
 		Challenge:    a.CodeChallenge,
+		Key:          a.Key,
 		LoginHint:    a.LoginHint,
 		ProviderHint: a.ProviderHint,
 		UILocales:    request.Locales(strings.Fields(a.UILocales)),

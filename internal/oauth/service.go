@@ -20,12 +20,13 @@ func (g *Grants) ClientCredentials(ctx context.Context, client *Client, scopes [
 	if client.Service == nil {
 		return nil, ErrUnauthorizedClient
 	}
-	return g.serve(ctx, client.Service, scopes, client.until)
+	return g.serve(ctx, client, scopes)
 }
 
 // ByAssertion gives the service user who signed an assertion an access token, or the one of this clientID, if an issuer
-// that it trusts has signed it. Errors: ErrInvalidGrant, whatever is wrong with the assertion.
-func (g *Grants) ByAssertion(ctx context.Context, clientID, text string, scopes []string) (*Tokens, error) {
+// that it trusts has signed it. It is bound to a key where there is one. Errors: ErrInvalidGrant, whatever is wrong with
+// the assertion.
+func (g *Grants) ByAssertion(ctx context.Context, clientID, text string, scopes []string, key *Key) (*Tokens, error) {
 	said, err := assertion.Read(text)
 	if err != nil {
 		return nil, grantOfService("the assertion cannot be read").Because(err)
@@ -35,7 +36,7 @@ func (g *Grants) ByAssertion(ctx context.Context, clientID, text string, scopes 
 		if err != nil {
 			return nil, err
 		}
-		return g.serve(ctx, u, scopes, until)
+		return g.serve(ctx, &Client{Service: u, Key: key, until: until}, scopes)
 	}
 	u, _, err := g.service(ctx, said.Issuer)
 	if err != nil {
@@ -47,14 +48,14 @@ func (g *Grants) ByAssertion(ctx context.Context, clientID, text string, scopes 
 	if text, _ := said.Scope.(string); len(scopes) == 0 {
 		scopes = strings.Fields(text)
 	}
-	return g.serve(ctx, u, scopes, time.Time{})
+	return g.serve(ctx, &Client{Service: u, Key: key}, scopes)
 }
 
 // serve makes an access token of a service user. It can do with Signet's API what its scopes and the user's roles
-// allow, and it gets every scope that is asked for: nobody else acts with it. It lives no longer than until, unless that
-// is zero.
-func (g *Grants) serve(ctx context.Context, u *event.Object[user.User], asked []string,
-	until time.Time) (*Tokens, error) {
+// allow, and it gets every scope that is asked for: nobody else acts with it. It lives no longer than the assertion of an
+// outside issuer that was shown for it.
+func (g *Grants) serve(ctx context.Context, client *Client, asked []string) (*Tokens, error) {
+	u := client.Service
 	if len(asked) > maxScopes {
 		return nil, ErrInvalidScope
 	}
@@ -63,10 +64,11 @@ func (g *Grants) serve(ctx context.Context, u *event.Object[user.User], asked []
 		return nil, err
 	}
 	text, hash := secret.NewToken(secret.Access)
-	made := &Tokens{Access: text, Life: serviceLife, Scopes: scopes}
+	made := &Tokens{Access: text, Life: serviceLife, Scopes: scopes, Key: client.Key.print()}
 	err = g.Store.Do(ctx, event.Command{
 		Origin: event.Origin{Actor: u.ID},
 		Read:   []event.Ref{user.Kind.Ref(u.ID), org.Kind.Ref(u.Org)},
+		Rows:   client.Key.rows(),
 		Decide: func(tx *event.Tx) error {
 			now, err := user.Kind.Get(tx, u.ID)
 			if err != nil {
@@ -79,11 +81,14 @@ func (g *Grants) serve(ctx context.Context, u *event.Object[user.User], asked []
 			if now == nil || now.Data.State != user.Active || o == nil || o.Data.State != org.Active {
 				return grantOfService("%s, or its organization, has just been deactivated", u.ID)
 			}
-			if !until.IsZero() {
-				left := time.Duration(event.Micros(until)-tx.Now()) * time.Microsecond
+			if !client.until.IsZero() {
+				left := time.Duration(event.Micros(client.until)-tx.Now()) * time.Microsecond
 				if made.Life = min(serviceLife, left); left <= 0 {
 					return grantOfService("%s sent an assertion that has just expired", u.ID)
 				}
+			}
+			if err := client.Key.use(tx); err != nil {
+				return err
 			}
 			made.Issued = tx.Now()
 			tx.PutToken(event.Token{
@@ -95,7 +100,7 @@ func (g *Grants) serve(ctx context.Context, u *event.Object[user.User], asked []
 				OrgEpoch: o.Data.Epoch,
 				Created:  tx.Now(),
 				Expires:  tx.Now() + made.Life.Microseconds(),
-				Data:     session.Given{Scopes: scopes, Audience: aud}.Text(),
+				Data:     session.Given{Scopes: scopes, Audience: aud, Key: made.Key}.Text(),
 			})
 			return nil
 		},

@@ -21,6 +21,10 @@ func TestStrangersAreBoundedInWhatTheyBegin(t *testing.T) {
 	from := func(peer netip.Addr) context.Context { return call.With(t.Context(), &call.Info{Peer: peer}) }
 	for name, begin := range map[string]func(ctx context.Context) error{
 		"a sign-in": func(ctx context.Context) error { _, err := w.Begin(ctx, ask("app_spa", "openid")); return err },
+		"a pushed request": func(ctx context.Context) error {
+			_, err := w.Push(ctx, w.client("app_spa"), ask("app_spa", "openid"))
+			return err
+		},
 		"a sign-out": func(ctx context.Context) error {
 			_, err := w.BeginLogout(ctx, Logout{}, browser, "", "")
 			return err
@@ -59,6 +63,10 @@ func TestWhatIsRefusedCountsBeforeItIsRead(t *testing.T) {
 	for name, begin := range map[string]func() error{
 		"a sign-in": func() error {
 			_, err := w.Begin(ctx, ask("app_spa", "urn:signet:org:domain:nobody.example"))
+			return err
+		},
+		"a pushed request": func() error {
+			_, err := w.Push(ctx, w.client("app_spa"), ask("app_spa", "urn:signet:org:domain:nobody.example"))
 			return err
 		},
 		"a device": func() error {

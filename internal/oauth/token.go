@@ -28,6 +28,7 @@ type Tokens struct {
 	Refresh string        // empty: none
 	Scopes  []string      // of the access token
 	IDToken string        // empty: none
+	Key     string        // thumbprint of the key that the access token is bound to; empty: none
 	Issued  int64
 
 	stored           event.Token
@@ -36,8 +37,8 @@ type Tokens struct {
 
 // prepare makes an access token and an ID token for an application, to be given by a command that finds the terms to
 // hold. What it is not approved for, or not any more, is left out.
-func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *terms,
-	scopes []string) (*Tokens, error) {
+func (g *Grants) prepare(ctx context.Context, asking *Client, t *terms, scopes []string) (*Tokens, error) {
+	client := asking.App
 	_, scopes, err := g.meantFor(ctx, client.ID, client.Org, scopes)
 	if err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *
 	if t.trial {
 		life = trial.TokenLife
 	}
-	made := &Tokens{Life: life, Scopes: scopes, Issued: now}
+	made := &Tokens{Life: life, Scopes: scopes, Issued: now, Key: asking.Key.print()}
 	aud := g.narrowed(t.Audience, scopes)
 	made.stored = event.Token{
 		ID:       event.NewID("oat"),
@@ -67,6 +68,7 @@ func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *
 			ClientOrgEpoch: t.ClientOrgEpoch,
 			APIEpoch:       t.APIEpoch,
 			Proof:          t.Proof,
+			Key:            made.Key,
 			Basis:          session.Basis{Bound: t.BoundTo(t.Scopes, t.OrgID), Place: t.Place, Told: t.Told},
 		}.Text(),
 	}
@@ -103,6 +105,9 @@ func (g *Grants) sign(ctx context.Context, client *event.Object[app.App], w *who
 	t.put(claims, "aud", aud, trial.Audience)
 	t.put(claims, "exp", unix(made.Issued+seconds(client.Data.AccessTokenSeconds).Microseconds()),
 		unix(made.stored.Expires))
+	if made.Key != "" {
+		claims.Put("cnf", confirmation(made.Key), always)
+	}
 	claims.AddProof(t.Proof)
 	readers, err := g.readers(ctx, aud)
 	if err != nil {

@@ -275,7 +275,7 @@ func (g *Grants) FinishTrial(ctx context.Context, caller *access.Caller, id stri
 // trialAnswer makes the tokens of a trial and what would be said of them. None of it is stored.
 func (g *Grants) trialAnswer(ctx context.Context, caller *access.Caller, of *Trial, t *terms) (*TrialAnswer, error) {
 	client := of.App
-	made, err := g.prepare(ctx, client, t, t.Scopes)
+	made, err := g.prepare(ctx, &Client{App: client}, t, t.Scopes)
 	if err != nil {
 		return nil, err
 	}

@@ -180,6 +180,9 @@ func appStory(t *testing.T, c *Client) {
 			AllOrganizations:     true,
 			ExactAuthMethod:      true,
 			IdTokenClaims:        signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES,
+
+			PushedRequestsRequired: true,
+			DpopRequired:           true,
 		},
 			&signetv1.Application{
 				State:      signetv1.Application_STATE_ACTIVE,
@@ -200,6 +203,9 @@ func appStory(t *testing.T, c *Client) {
 				AllOrganizations:     true,
 				ExactAuthMethod:      true,
 				IdTokenClaims:        signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES,
+
+				PushedRequestsRequired: true,
+				DpopRequired:           true,
 			}},
 	} {
 		// for all organizations, only the installation adds one
@@ -270,6 +276,10 @@ func modifyAppStory(t *testing.T, c *Client) {
 		func(a *signetv1.Application) { a.IdTokenClaims = signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES })
 	step(with(modifyApp(id, "exact_auth_method"), "exactAuthMethod", true),
 		func(a *signetv1.Application) { a.ExactAuthMethod = true })
+	step(with(modifyApp(id, "pushed_requests_required"), "pushedRequestsRequired", true),
+		func(a *signetv1.Application) { a.PushedRequestsRequired = true })
+	step(with(modifyApp(id, "dpop_required"), "dpopRequired", true),
+		func(a *signetv1.Application) { a.DpopRequired = true })
 	same(t, "the token counts", counts(), false)
 	c.refused(t, permissionDenied, s.owner, with(modifyApp(id, "all_organizations"), "allOrganizations", true))
 	c.refused(t, permissionDenied, s.owner, with(addApp("Shop"), "allOrganizations", true))

@@ -13,13 +13,14 @@ func TestAFloodFromOneNetworkIsHeldUp(t *testing.T) {
 	const limit = 20
 	w := withMail(t, func(c *server.Config) { c.StartsPerMinute, c.TrustedProxies = limit, []string{"127.0.0.1"} })
 	shop := w.application("Shop")
-	wish := url.Values{
+	pushed := url.Values{
 		"client_id":             {shop},
 		"redirect_uri":          {callback},
 		"response_type":         {"code"},
 		"code_challenge_method": {"S256"},
 		"code_challenge":        {"E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"},
-	}.Encode()
+	}
+	wish := pushed.Encode()
 	for i, way := range []struct {
 		name         string
 		method, path string
@@ -29,6 +30,8 @@ func TestAFloodFromOneNetworkIsHeldUp(t *testing.T) {
 	}{
 		{"signing in", http.MethodGet, "/oauth/authorize?" + wish, nil, http.StatusSeeOther, "Too many attempts"},
 		{"signing out", http.MethodGet, "/oauth/logout", nil, http.StatusSeeOther, "Too many attempts"},
+		{"a pushed request", http.MethodPost, "/oauth/par", pushed, http.StatusCreated,
+			`"error":"temporarily_unavailable"`},
 		{"a device", http.MethodPost, "/oauth/device_authorization", values("client_id", shop), http.StatusOK,
 			`"error":"temporarily_unavailable"`},
 		{"a forgotten password", http.MethodPost, "/forgot", values("loginName", "nobody"), http.StatusOK,

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/oauth2"
 
 	"github.com/signet-idm/signet/internal/base/secret"
@@ -102,14 +103,20 @@ func TestDiscoveryPromisesNothingThatDoesNotWork(t *testing.T) {
 			_, err := oidc.NewProvider(t.Context(), v.(string))
 			must(t, err)
 		},
-		"authorization_endpoint":        answers,
-		"token_endpoint":                answers,
-		"introspection_endpoint":        answers,
-		"userinfo_endpoint":             answers,
-		"revocation_endpoint":           answers,
-		"end_session_endpoint":          answers,
-		"device_authorization_endpoint": answers,
-		"jwks_uri":                      answers,
+		"authorization_endpoint":                answers,
+		"token_endpoint":                        answers,
+		"introspection_endpoint":                answers,
+		"userinfo_endpoint":                     answers,
+		"revocation_endpoint":                   answers,
+		"end_session_endpoint":                  answers,
+		"device_authorization_endpoint":         answers,
+		"pushed_authorization_request_endpoint": func(any) { k.push() },
+		"require_pushed_authorization_requests": func(v any) { // byCode does without
+			if v != false {
+				t.Error("they are not required of everybody")
+			}
+		},
+		"jwks_uri": answers,
 		"grant_types_supported": each(map[string]func(){
 			"authorization_code":                           func() { k.byCode("ES256") },
 			"refresh_token":                                k.byRefresh,
@@ -141,6 +148,9 @@ func TestDiscoveryPromisesNothingThatDoesNotWork(t *testing.T) {
 		"token_endpoint_auth_signing_alg_values_supported":         algorithms("token_endpoint"),
 		"revocation_endpoint_auth_signing_alg_values_supported":    algorithms("revocation_endpoint"),
 		"introspection_endpoint_auth_signing_alg_values_supported": algorithms("introspection_endpoint"),
+		"dpop_signing_alg_values_supported": each(map[string]func(){
+			"ES256": func() { k.binds("ES256") }, "EdDSA": func() { k.binds("EdDSA") }, "PS256": func() { k.binds("PS256") },
+		}),
 		"scopes_supported":                               k.scopesAndClaims,
 		"claims_supported":                               nil, // with the scopes
 		"claims_parameter_supported":                     k.claimsByName,
@@ -419,6 +429,42 @@ func (k *walk) claimsByName(supported any) {
 		if _, there := told["email"]; supported != true || there != (claims != "") || told["email_verified"] != nil {
 			k.t.Errorf("with %q, it tells %v", claims, told)
 		}
+	}
+}
+
+// binds gets a token for a key.
+func (k *walk) binds(algorithm string) {
+	k.t.Helper()
+	own, err := ownKeys()
+	must(k.t, err)
+	(&prover{k.world, jose.SignatureAlgorithm(algorithm), own[algorithm]}).robotToken("openid")
+}
+
+// push lets every kind of client push a request, and signs somebody in by it.
+func (k *walk) push() {
+	k.t.Helper()
+	for _, typ := range []app.Type{app.Web, app.SPA} {
+		method, headers := app.NoAuth, []string(nil)
+		if typ == app.Web {
+			method = app.SecretBasic
+		}
+		id, secretText := k.application(typ, method, func(s *app.Settings) { s.PushedRequired = true })
+		if typ == app.Web {
+			headers = []string{"Authorization", basic(id, secretText)}
+		}
+		verifier := oauth2.GenerateVerifier()
+		got := k.ask("pushed_authorization_request_endpoint", url.Values{"client_id": {id}, "response_type": {"code"},
+			"redirect_uri": {callback}, "scope": {"openid"}, "state": {"st"}, "code_challenge_method": {"S256"},
+			"code_challenge": {oauth2.S256ChallengeFromVerifier(verifier)}}, headers...)
+		uri, _ := got.json["request_uri"].(string)
+		if got.status != http.StatusCreated || got.json["expires_in"] != 60.0 {
+			k.t.Fatalf("got %+v", got)
+		}
+		back := k.with(k.in).signIn(k.at("authorization_endpoint") + "?" +
+			url.Values{"client_id": {id}, "request_uri": {uri}}.Encode())
+		form := url.Values{"grant_type": {"authorization_code"}, "client_id": {id}, "code": {back.Get("code")},
+			"redirect_uri": {callback}, "code_verifier": {verifier}}
+		k.fine(k.ask("token_endpoint", form, headers...))
 	}
 }
 

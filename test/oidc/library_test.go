@@ -64,3 +64,37 @@ func TestALibraryOfTheBrowsersWorld(t *testing.T) {
 		}
 	})
 }
+
+// What an application demands is what this library does, and nothing else gets through.
+func TestALibraryPushesRequestsAndProvesAKey(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		missing(t, "node is not installed: run this through scripts/with-browser.sh")
+	}
+	if _, err := os.Stat("../clients/node_modules/oauth4webapi"); err != nil {
+		missing(t, "oauth4webapi is not installed: run this through scripts/with-browser.sh")
+	}
+	w := open(t, testdb.New(t, testdb.SQLite))
+	apps := map[string]map[string]string{}
+	for name, demands := range map[string]func(*app.Settings){
+		"nothing":            func(*app.Settings) {},
+		"pushes":             func(s *app.Settings) { s.PushedRequired = true },
+		"a key":              func(s *app.Settings) { s.DPoPRequired = true },
+		"pushes, with a key": func(s *app.Settings) { s.PushedRequired, s.DPoPRequired = true, true },
+		"a JWT for a key":    func(s *app.Settings) { s.DPoPRequired, s.TokenFormat = true, app.JWT },
+	} {
+		id, _ := w.application(app.SPA, app.NoAuth, demands)
+		apps[name] = map[string]string{"id": id}
+	}
+	robot, secretText, _ := w.robot()
+	given, err := json.Marshal(map[string]any{"issuer": w.url, "callback": callback, "userId": w.userID,
+		"name": w.names[w.userID], "password": password, "apps": apps,
+		"robot": map[string]string{"id": robot, "secret": secretText}})
+	must(t, err)
+	run := exec.CommandContext(t.Context(), node, "oauth4webapi.mjs")
+	run.Dir, run.Stdin = "../clients", bytes.NewReader(given)
+	if said, err := run.CombinedOutput(); err != nil ||
+		!strings.HasSuffix(string(said), "every way was gone to its end\n") {
+		t.Errorf("%v\n%s", err, said)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/signet-idm/signet/internal/domain/app"
@@ -67,6 +68,47 @@ func (w *world) active(access any) bool {
 	w.t.Helper()
 	text, _ := access.(string)
 	return w.get(w.url+"/oauth/userinfo", "Authorization", "Bearer "+text).status == http.StatusOK
+}
+
+func TestAPushedRequestWorksOnceHoweverManyBrowsersBringIt(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := open(t, db)
+		nodes := w.nodes(db)
+		id, _ := w.application(app.SPA, app.NoAuth)
+		pushed := w.post("/oauth/par", url.Values{"client_id": {id}, "response_type": {"code"},
+			"redirect_uri": {callback}, "scope": {"openid"}, "code_challenge_method": {"S256"},
+			"code_challenge": {"E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"}})
+		uri, _ := pushed.json["request_uri"].(string)
+		query := url.Values{"client_id": {id}, "request_uri": {uri}}.Encode()
+		var through atomic.Int32
+		var wait sync.WaitGroup
+		start := make(chan struct{})
+		for i := range parallel {
+			wait.Go(func() {
+				<-start
+				r, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+					nodes[i%len(nodes)].url+"/oauth/authorize?"+query, nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				got, err := try(r)
+				switch {
+				case err != nil:
+					t.Error(err)
+				case got.status == http.StatusSeeOther && strings.Contains(got.header.Get("Location"), "/login?request="):
+					through.Add(1)
+				case got.status != http.StatusBadRequest:
+					t.Errorf("got %+v", got)
+				}
+			})
+		}
+		close(start)
+		wait.Wait()
+		if n := through.Load(); n != 1 {
+			t.Errorf("%d got through", n)
+		}
+	})
 }
 
 func TestACodeWorksOnceAndARefreshTokenHasOneAnswerHoweverManyTry(t *testing.T) {

@@ -341,7 +341,7 @@ func (x *target) oauth() {
 					&probe{name: "logout" + says, method: "GET",
 						path: "/oauth/logout?" + url.Values{name: {prefix + a.Text(largestHeader/3-100)}}.Encode()})
 				for _, path := range []string{"/oauth/authorize", "/oauth/logout", "/oauth/token",
-					"/oauth/device_authorization", "/oauth/introspect", "/oauth/revoke", "/oauth/userinfo"} {
+					"/oauth/par", "/oauth/device_authorization", "/oauth/introspect", "/oauth/revoke", "/oauth/userinfo"} {
 					values := url.Values{"client_id": {x.clientID}, "scope": {"openid"}}
 					if path == "/oauth/token" {
 						values.Set("grant_type", grants[turn%len(grants)])
@@ -371,8 +371,8 @@ func (x *target) oauth() {
 			x.try("/oauth/token", p)
 		}
 	}
-	for _, path := range []string{"/oauth/token", "/oauth/device_authorization", "/oauth/introspect", "/oauth/revoke",
-		"/oauth/userinfo"} {
+	for _, path := range []string{"/oauth/token", "/oauth/par", "/oauth/device_authorization", "/oauth/introspect",
+		"/oauth/revoke", "/oauth/userinfo"} {
 		for kind, body := range map[string]string{
 			"many parameters": strings.Repeat("a&", largestForm/2), "many different ones": numbered(largestForm),
 			"deep names":    strings.Repeat("scope.", largestForm/6) + "=a",

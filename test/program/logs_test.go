@@ -137,7 +137,7 @@ func useSecrets(t *testing.T, s *site, p *process) map[string]string {
 	r.Header.Set("X-Request-Id", secret("a request id with characters that do harm")+"\t \x80")
 	answer(t, c.http, r)
 
-	for _, path := range []string{"/oauth/token", "/oauth/revoke", "/oauth/introspect", "/oauth/device_authorization",
+	for _, path := range []string{"/oauth/token", "/oauth/revoke", "/oauth/introspect", "/oauth/device_authorization", "/oauth/par",
 		"/oauth/userinfo"} {
 		for _, names := range []string{"grant_type client_id client_secret", "client_id client_secret token",
 			"client_id scope access_token", "client_assertion client_assertion_type code"} {

@@ -489,8 +489,14 @@ type Application struct {
 	// Where people begin to sign in who have not come from the application, such
 	// as those who accept an invitation for it. Empty: nowhere.
 	InitiateLoginUri string `protobuf:"bytes,28,opt,name=initiate_login_uri,json=initiateLoginUri,proto3" json:"initiate_login_uri,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Whether its authorization requests must be pushed (RFC 9126): one that
+	// comes with plain parameters is refused.
+	PushedRequestsRequired bool `protobuf:"varint,50,opt,name=pushed_requests_required,json=pushedRequestsRequired,proto3" json:"pushed_requests_required,omitempty"`
+	// Whether it gets access tokens only for a key that it proves to have (DPoP,
+	// RFC 9449).
+	DpopRequired  bool `protobuf:"varint,51,opt,name=dpop_required,json=dpopRequired,proto3" json:"dpop_required,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Application) Reset() {
@@ -717,6 +723,20 @@ func (x *Application) GetInitiateLoginUri() string {
 		return x.InitiateLoginUri
 	}
 	return ""
+}
+
+func (x *Application) GetPushedRequestsRequired() bool {
+	if x != nil {
+		return x.PushedRequestsRequired
+	}
+	return false
+}
+
+func (x *Application) GetDpopRequired() bool {
+	if x != nil {
+		return x.DpopRequired
+	}
+	return false
 }
 
 // FirstParty says who marked an application as the operator's own.
@@ -991,8 +1011,14 @@ type AddApplicationRequest struct {
 	// as those who accept an invitation for it (OpenID Connect Core, section 4):
 	// https, or http on the loopback interface, at most 2000 characters.
 	InitiateLoginUri string `protobuf:"bytes,18,opt,name=initiate_login_uri,json=initiateLoginUri,proto3" json:"initiate_login_uri,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Whether its authorization requests must be pushed (RFC 9126): one that
+	// comes with plain parameters is refused.
+	PushedRequestsRequired bool `protobuf:"varint,50,opt,name=pushed_requests_required,json=pushedRequestsRequired,proto3" json:"pushed_requests_required,omitempty"`
+	// Whether it gets access tokens only for a key that it proves to have (DPoP,
+	// RFC 9449).
+	DpopRequired  bool `protobuf:"varint,51,opt,name=dpop_required,json=dpopRequired,proto3" json:"dpop_required,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AddApplicationRequest) Reset() {
@@ -1142,6 +1168,20 @@ func (x *AddApplicationRequest) GetInitiateLoginUri() string {
 		return x.InitiateLoginUri
 	}
 	return ""
+}
+
+func (x *AddApplicationRequest) GetPushedRequestsRequired() bool {
+	if x != nil {
+		return x.PushedRequestsRequired
+	}
+	return false
+}
+
+func (x *AddApplicationRequest) GetDpopRequired() bool {
+	if x != nil {
+		return x.DpopRequired
+	}
+	return false
 }
 
 // The new application.
@@ -1731,6 +1771,12 @@ type ModifyApplicationRequest struct {
 	// as those who accept an invitation for it (OpenID Connect Core, section 4):
 	// https, or http on the loopback interface, at most 2000 characters.
 	InitiateLoginUri string `protobuf:"bytes,19,opt,name=initiate_login_uri,json=initiateLoginUri,proto3" json:"initiate_login_uri,omitempty"`
+	// Whether its authorization requests must be pushed (RFC 9126): one that
+	// comes with plain parameters is refused.
+	PushedRequestsRequired bool `protobuf:"varint,50,opt,name=pushed_requests_required,json=pushedRequestsRequired,proto3" json:"pushed_requests_required,omitempty"`
+	// Whether it gets access tokens only for a key that it proves to have (DPoP,
+	// RFC 9449).
+	DpopRequired bool `protobuf:"varint,51,opt,name=dpop_required,json=dpopRequired,proto3" json:"dpop_required,omitempty"`
 	// Which of the fields above to set, such as `name` or `redirectUris`. It must
 	// name at least one.
 	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,15,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
@@ -1885,6 +1931,20 @@ func (x *ModifyApplicationRequest) GetInitiateLoginUri() string {
 		return x.InitiateLoginUri
 	}
 	return ""
+}
+
+func (x *ModifyApplicationRequest) GetPushedRequestsRequired() bool {
+	if x != nil {
+		return x.PushedRequestsRequired
+	}
+	return false
+}
+
+func (x *ModifyApplicationRequest) GetDpopRequired() bool {
+	if x != nil {
+		return x.DpopRequired
+	}
+	return false
 }
 
 func (x *ModifyApplicationRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
@@ -3670,7 +3730,7 @@ var File_signet_v1_application_proto protoreflect.FileDescriptor
 
 const file_signet_v1_application_proto_rawDesc = "" +
 	"\n" +
-	"\x1bsignet/v1/application.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x93\v\n" +
+	"\x1bsignet/v1/application.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xf2\v\n" +
 	"\vApplication\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x122\n" +
@@ -3705,7 +3765,9 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\vfirst_party\x18\x1a \x01(\v2\x15.signet.v1.FirstPartyR\n" +
 	"firstParty\x12&\n" +
 	"\x0fsecret_by_owner\x18\x1b \x01(\bR\rsecretByOwner\x12,\n" +
-	"\x12initiate_login_uri\x18\x1c \x01(\tR\x10initiateLoginUri\"D\n" +
+	"\x12initiate_login_uri\x18\x1c \x01(\tR\x10initiateLoginUri\x128\n" +
+	"\x18pushed_requests_required\x182 \x01(\bR\x16pushedRequestsRequired\x12#\n" +
+	"\rdpop_required\x183 \x01(\bR\fdpopRequired\"D\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fSTATE_ACTIVE\x10\x01\x12\x12\n" +
@@ -3727,7 +3789,7 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\x12\x1d\n" +
 	"\n" +
 	"public_key\x18\x04 \x01(\tR\tpublicKey\x12\x19\n" +
-	"\bby_owner\x18\x05 \x01(\bR\abyOwner\"\x82\t\n" +
+	"\bby_owner\x18\x05 \x01(\bR\abyOwner\"\xe1\t\n" +
 	"\x15AddApplicationRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12;\n" +
@@ -3749,7 +3811,9 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x11all_organizations\x18\x0e \x01(\bB\x1c\xb2\xbb\x18\x18signet.all_organizationsR\x10allOrganizations\x12*\n" +
 	"\x11exact_auth_method\x18\x0f \x01(\bR\x0fexactAuthMethod\x12J\n" +
 	"\x0fid_token_claims\x18\x10 \x01(\x0e2\x18.signet.v1.IDTokenClaimsB\b\xbaH\x05\x82\x01\x02\x10\x01R\ridTokenClaims\x12J\n" +
-	"\x12initiate_login_uri\x18\x12 \x01(\tB\x1c\xbaH\x05r\x03\x18\xd0\x0f\xb2\xbb\x18\x10signet.redirectsR\x10initiateLoginUri\"\x88\x01\n" +
+	"\x12initiate_login_uri\x18\x12 \x01(\tB\x1c\xbaH\x05r\x03\x18\xd0\x0f\xb2\xbb\x18\x10signet.redirectsR\x10initiateLoginUri\x128\n" +
+	"\x18pushed_requests_required\x182 \x01(\bR\x16pushedRequestsRequired\x12#\n" +
+	"\rdpop_required\x183 \x01(\bR\fdpopRequired\"\x88\x01\n" +
 	"\x16AddApplicationResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x15\n" +
 	"\x06app_id\x18\x02 \x01(\tR\x05appId\x12)\n" +
@@ -3782,7 +3846,7 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x04type\x18\x05 \x01(\x0e2\x1a.signet.v1.ApplicationTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04type\"n\n" +
 	"\x18ListApplicationsResponse\x12*\n" +
 	"\x04apps\x18\x01 \x03(\v2\x16.signet.v1.ApplicationR\x04apps\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8a\v\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa1\f\n" +
 	"\x18ModifyApplicationRequest\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12\x1c\n" +
 	"\x04name\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x04name\x12Z\n" +
@@ -3803,7 +3867,9 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x11all_organizations\x18\x0e \x01(\bB\x1c\xb2\xbb\x18\x18signet.all_organizationsR\x10allOrganizations\x12F\n" +
 	"\x11exact_auth_method\x18\x10 \x01(\bB\x1a\xb2\xbb\x18\x16signet.app_credentialsR\x0fexactAuthMethod\x12d\n" +
 	"\x0fid_token_claims\x18\x11 \x01(\x0e2\x18.signet.v1.IDTokenClaimsB\"\xbaH\x05\x82\x01\x02\x10\x01\xb2\xbb\x18\x16signet.app_credentialsR\ridTokenClaims\x12J\n" +
-	"\x12initiate_login_uri\x18\x13 \x01(\tB\x1c\xbaH\x05r\x03\x18\xd0\x0f\xb2\xbb\x18\x10signet.redirectsR\x10initiateLoginUri\x12C\n" +
+	"\x12initiate_login_uri\x18\x13 \x01(\tB\x1c\xbaH\x05r\x03\x18\xd0\x0f\xb2\xbb\x18\x10signet.redirectsR\x10initiateLoginUri\x12T\n" +
+	"\x18pushed_requests_required\x182 \x01(\bB\x1a\xb2\xbb\x18\x16signet.app_credentialsR\x16pushedRequestsRequired\x12?\n" +
+	"\rdpop_required\x183 \x01(\bB\x1a\xb2\xbb\x18\x16signet.app_credentialsR\fdpopRequired\x12C\n" +
 	"\vupdate_mask\x18\x0f \x01(\v2\x1a.google.protobuf.FieldMaskB\x06\xbaH\x03\xc8\x01\x01R\n" +
 	"updateMask\"I\n" +
 	"\x19ModifyApplicationResponse\x12,\n" +

@@ -44,6 +44,10 @@ type Caller struct {
 	Client string
 	Scopes []string
 
+	// Key is the thumbprint of the key that the access token is bound to; empty: it is bound to none. Then nothing may
+	// be done with it before the caller has proven to have the key.
+	Key string
+
 	// Needs are the scopes that a token needs before a permission counts. It is used only if there are Scopes. No scope
 	// gives a permission that is missing here.
 	Needs map[Permission]APIScopes

@@ -361,6 +361,13 @@ const (
 	TargetHoldsMore  errs.Reason = "TARGET_HOLDS_MORE"
 	Unauthenticated  errs.Reason = "UNAUTHENTICATED"
 
+	// Words of OAuth in upper case, about tokens that are bound to a key.
+	InvalidProof errs.Reason = "INVALID_DPOP_PROOF"
+	NonceNeeded  errs.Reason = "USE_DPOP_NONCE"
+
+	TokenBound    errs.Reason = "TOKEN_BOUND_TO_KEY"
+	TokenNotBound errs.Reason = "TOKEN_NOT_BOUND_TO_KEY"
+
 	PasswordChangeRequired errs.Reason = "PASSWORD_CHANGE_REQUIRED"
 	SecondFactorRequired   errs.Reason = "SECOND_FACTOR_REQUIRED"
 
@@ -387,6 +394,14 @@ var (
 		"this is not a token of Signet: send one header authorization: Bearer <token> with a token that was copied whole")
 	ErrUnauthenticated = errs.New(errs.Unauthenticated, Unauthenticated,
 		"the token is not valid: it has expired or was revoked, or belongs to another installation. Sign in again, or use a new token")
+)
+
+// An access token can be bound to a key (DPoP, RFC 9449). Then it counts only with a proof of the key.
+var (
+	ErrBound = errs.New(errs.Unauthenticated, TokenBound,
+		"this access token is bound to a key: send it as authorization: DPoP <token>, with a proof in the header DPoP")
+	ErrNotBound = errs.New(errs.Unauthenticated, TokenNotBound,
+		"this token is bound to no key: send it as authorization: Bearer <token>")
 )
 
 // ErrDeniedInstallation is ErrDenied for what concerns the whole installation, or all organizations: it says whom to

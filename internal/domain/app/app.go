@@ -194,6 +194,11 @@ type Settings struct {
 	ExactAuthMethod bool `json:"exactAuthMethod,omitempty"`
 
 	IDTokenClaims IDTokenClaims `json:"idTokenClaims,omitempty"`
+
+	// its authorization requests have to be pushed (RFC 9126)
+	PushedRequired bool `json:"pushedRequired,omitempty"`
+	// it gets access tokens only for a key that it proves to have (RFC 9449)
+	DPoPRequired bool `json:"dpopRequired,omitempty"`
 }
 
 // OnlyOwnPeople tells whether nobody can use the application but people of its organization: guests need a project.

@@ -34,6 +34,8 @@ var (
 		AllOrganizations:     true,
 		ExactAuthMethod:      true,
 		IDTokenClaims:        app.MinimalClaims,
+		PushedRequired:       true,
+		DPoPRequired:         true,
 	}
 )
 
@@ -103,7 +105,7 @@ func TestANewApplicationGetsWhatItsTypeNeeds(t *testing.T) {
 			`{"name":"Shop","nameKey":"shop","type":"web","authMethod":"client_secret_basic",` +
 				`"grantTypes":["authorization_code","refresh_token"],"redirectUris":["https://shop.example/cb"],"postLogoutUris":["https://shop.example/"],` +
 				`"backChannelLogoutUri":"https://shop.example/out","keySetUri":"https://shop.example/keys","tokenFormat":"jwt","signingAlgorithm":"RS256",` +
-				`"accessTokenSeconds":300,"refreshTokenSeconds":400,"consentRequired":true,"allOrganizations":true,"exactAuthMethod":true,"idTokenClaims":"minimal"}`, true},
+				`"accessTokenSeconds":300,"refreshTokenSeconds":400,"consentRequired":true,"allOrganizations":true,"exactAuthMethod":true,"idTokenClaims":"minimal","pushedRequired":true,"dpopRequired":true}`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := world(t)
@@ -171,8 +173,9 @@ func TestWhichSettingsGoTogether(t *testing.T) {
 		{"an API without a proof", app.API, app.Settings{AuthMethod: app.NoAuth}, []string{"authMethod"}},
 		{"an API that signs people in", app.API,
 			app.Settings{GrantTypes: grants{app.AuthorizationCode}, RedirectURIs: uris, PostLogoutURIs: uris,
-				BackChannelLogoutURI: uris[0], InitiateLoginURI: uris[0]},
-			[]string{"grantTypes", "redirectUris", "postLogoutUris", "backChannelLogoutUri", "initiateLoginUri"}},
+				BackChannelLogoutURI: uris[0], InitiateLoginURI: uris[0], PushedRequired: true, DPoPRequired: true},
+			[]string{"grantTypes", "redirectUris", "postLogoutUris", "backChannelLogoutUri", "initiateLoginUri",
+				"pushedRequestsRequired", "dpopRequired"}},
 		{"a code without an address", app.Web, app.Settings{GrantTypes: grants{app.AuthorizationCode}},
 			[]string{"redirectUris"}},
 		{"a code by default without an address", app.SPA, app.Settings{}, []string{"redirectUris"}},
@@ -288,6 +291,10 @@ func TestAModificationRecordsWhatDiffersAndLeavesTheRest(t *testing.T) {
 			func(a *app.App) { a.AuthMethod = app.PrivateKeyJWT }},
 		{"that its secret may be sent in either way", app.SettingsChanged{ExactAuthMethod: new(false)},
 			`{"exactAuthMethod":false}`, func(a *app.App) { a.ExactAuthMethod = false }},
+		{"that its requests need not be pushed", app.SettingsChanged{PushedRequired: new(false)},
+			`{"pushedRequired":false}`, func(a *app.App) { a.PushedRequired = false }},
+		{"that it needs no key", app.SettingsChanged{DPoPRequired: new(false)},
+			`{"dpopRequired":false}`, func(a *app.App) { a.DPoPRequired = false }},
 		{"the claims of ID tokens", app.SettingsChanged{IDTokenClaims: new(app.ScopeClaims)},
 			`{"idTokenClaims":"scopes"}`, func(a *app.App) { a.IDTokenClaims = app.ScopeClaims }},
 		{"the algorithm", app.SettingsChanged{SigningAlgorithm: new(app.ES256)}, `{"signingAlgorithm":"ES256"}`,

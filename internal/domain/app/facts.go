@@ -18,6 +18,14 @@ type Added struct {
 // EventType implements event.Fact.
 func (Added) EventType() event.Type { return "app.added.v1" }
 
+// Since implements event.Gated: a node that does not know these settings would not demand anything.
+func (e Added) Since() int {
+	if e.PushedRequired || e.DPoPRequired {
+		return 6
+	}
+	return 0
+}
+
 // Apply implements event.Fact. Where nothing is said about the claims of ID tokens there was no choice yet: today's
 // default is not for such an application.
 func (e Added) Apply(a *App) {
@@ -47,10 +55,21 @@ type SettingsChanged struct {
 	ExactAuthMethod      *bool        `json:"exactAuthMethod,omitempty"`
 
 	IDTokenClaims *IDTokenClaims `json:"idTokenClaims,omitempty"`
+
+	PushedRequired *bool `json:"pushedRequired,omitempty"`
+	DPoPRequired   *bool `json:"dpopRequired,omitempty"`
 }
 
 // EventType implements event.Fact.
 func (SettingsChanged) EventType() event.Type { return "app.settings_changed.v1" }
+
+// Since implements event.Gated, as for Added.
+func (e SettingsChanged) Since() int {
+	if e.PushedRequired != nil || e.DPoPRequired != nil {
+		return 6
+	}
+	return 0
+}
 
 // Apply implements event.Fact. People who may no longer sign in must not keep their tokens either. A token does not
 // tell whether its user is one of them, so all tokens end.
@@ -75,6 +94,8 @@ func (e SettingsChanged) Apply(a *App) {
 	event.Set(&a.AllOrganizations, e.AllOrganizations)
 	event.Set(&a.ExactAuthMethod, e.ExactAuthMethod)
 	event.Set(&a.IDTokenClaims, e.IDTokenClaims)
+	event.Set(&a.PushedRequired, e.PushedRequired)
+	event.Set(&a.DPoPRequired, e.DPoPRequired)
 }
 
 // difference is what leads from one state to another.
@@ -97,6 +118,8 @@ func difference(old, to *App) SettingsChanged {
 		AllOrganizations:     event.Changed(old.AllOrganizations, to.AllOrganizations),
 		ExactAuthMethod:      event.Changed(old.ExactAuthMethod, to.ExactAuthMethod),
 		IDTokenClaims:        event.Changed(old.IDTokenClaims, to.IDTokenClaims),
+		PushedRequired:       event.Changed(old.PushedRequired, to.PushedRequired),
+		DPoPRequired:         event.Changed(old.DPoPRequired, to.DPoPRequired),
 	}
 }
 

@@ -145,6 +145,8 @@ func (s Settings) unfit(t Type) (wrong errs.Violations) {
 		add(len(s.PostLogoutURIs) > 0, "postLogoutUris", none)
 		add(s.BackChannelLogoutURI != "", "backChannelLogoutUri", none)
 		add(s.InitiateLoginURI != "", "initiateLoginUri", none)
+		add(s.PushedRequired, "pushedRequestsRequired", none)
+		add(s.DPoPRequired, "dpopRequired", none)
 		return wrong
 	}
 	byCode := slices.Contains(s.GrantTypes, AuthorizationCode)

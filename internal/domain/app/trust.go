@@ -35,6 +35,8 @@ var guards = map[string]guard{
 	"TokenFormat":           differs(func(a *App) TokenFormat { return a.TokenFormat }),
 	"ConsentRequired":       goesOff(func(a *App) bool { return a.ConsentRequired }),
 	"ExactAuthMethod":       goesOff(func(a *App) bool { return a.ExactAuthMethod }),
+	"PushedRequired":        goesOff(func(a *App) bool { return a.PushedRequired }),
+	"DPoPRequired":          goesOff(func(a *App) bool { return a.DPoPRequired }),
 	"IDTokenClaims":         moves(func(a *App) bool { return a.IDTokenClaims == ScopeClaims }),
 	"Keys":                  gains(func(a *App) []Key { return a.Keys }),
 	"OwnSignIn":             moves(func(a *App) bool { return a.OwnSignIn }),

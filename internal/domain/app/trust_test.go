@@ -63,6 +63,8 @@ var full = app.SettingsChanged{
 	ConsentRequired:      new(true),
 	ExactAuthMethod:      new(true),
 	IDTokenClaims:        new(app.ScopeClaims),
+	PushedRequired:       new(true),
+	DPoPRequired:         new(true),
 }
 
 // trusted is a world with an application of org_a that an owner of the installation gave these scopes.
@@ -105,13 +107,15 @@ var turns = map[string]operation{
 	"a start address":        modify(app.SettingsChanged{InitiateLoginURI: new("https://attacker.example/start")}),
 	"a grant type": modify(app.SettingsChanged{GrantTypes: &[]app.GrantType{app.AuthorizationCode,
 		app.DeviceCode}}),
-	"an authentication method": modify(app.SettingsChanged{AuthMethod: new(app.SecretPost)}),
-	"any way to send a secret": modify(app.SettingsChanged{ExactAuthMethod: new(false)}),
-	"a key set":                modify(app.SettingsChanged{KeySetURI: new("https://attacker.example/keys")}),
-	"no consent":               modify(app.SettingsChanged{ConsentRequired: new(false)}),
-	"another form of tokens":   modify(app.SettingsChanged{TokenFormat: new(app.Opaque)}),
-	"a secret":                 generateSecret,
-	"a key":                    addKey,
+	"an authentication method":     modify(app.SettingsChanged{AuthMethod: new(app.SecretPost)}),
+	"any way to send a secret":     modify(app.SettingsChanged{ExactAuthMethod: new(false)}),
+	"requests that browsers bring": modify(app.SettingsChanged{PushedRequired: new(false)}),
+	"tokens for no key":            modify(app.SettingsChanged{DPoPRequired: new(false)}),
+	"a key set":                    modify(app.SettingsChanged{KeySetURI: new("https://attacker.example/keys")}),
+	"no consent":                   modify(app.SettingsChanged{ConsentRequired: new(false)}),
+	"another form of tokens":       modify(app.SettingsChanged{TokenFormat: new(app.Opaque)}),
+	"a secret":                     generateSecret,
+	"a key":                        addKey,
 	"a sign-in page of its own": func(t *testing.T, s event.Store, p access.Permit) error {
 		_, err := app.SetOwnSignIn(t.Context(), s, p, "app_active", event.IfMatch{}, true)
 		return err
@@ -306,3 +310,25 @@ func TestAMarkIsSetAndTakenAwayOnce(t *testing.T) {
 	_, err := app.SetFirstParty(t.Context(), s, ownerA, "app_active", stale, true)
 	eventtest.As(t, err, moved)
 }
+
+// A node of the version before would demand nothing of the applications that need more.
+func TestWhatAnApplicationNeedsWaitsForEveryNode(t *testing.T) {
+	const since = 6
+	for _, needs := range []app.Settings{{PushedRequired: true}, {DPoPRequired: true}} {
+		if (app.Added{Settings: needs}).Since() != since {
+			t.Errorf("%+v does not wait", needs)
+		}
+	}
+	for _, off := range []bool{false, true} {
+		if (app.SettingsChanged{PushedRequired: &off}).Since() != since || (app.SettingsChanged{DPoPRequired: &off}).Since() != since {
+			t.Errorf("a change to %t does not wait", off)
+		}
+	}
+	if (app.Added{Settings: shopOfBefore}).Since() != 0 || (app.SettingsChanged{ConsentRequired: new(true)}).Since() != 0 ||
+		event.FactVersion < since {
+		t.Error("it waits without need")
+	}
+}
+
+// shopOfBefore has what every node knows.
+var shopOfBefore = app.Settings{AuthMethod: app.SecretBasic, ConsentRequired: true}

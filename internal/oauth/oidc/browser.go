@@ -22,21 +22,13 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	get := form.Get
-	meant, known, err := p.parseHint(r.Context(), get("id_token_hint"), get("client_id"))
+	ask, err := p.ask(r.Context(), get("client_id"), get)
 	if err != nil {
 		p.errorPage(w, r, err)
 		return
 	}
-	began, err := p.grants.Begin(r.Context(), request.Ask{
-		ClientID: get("client_id"), RedirectURI: get("redirect_uri"), ResponseType: get("response_type"),
-		ResponseMode: get("response_mode"), Scope: get("scope"),
-		State: get("state"), Nonce: get("nonce"), CodeChallenge: get("code_challenge"),
-		CodeChallengeMethod: get("code_challenge_method"), Prompt: get("prompt"),
-		MaxAge: get("max_age"), LoginHint: get("login_hint"), UILocales: get("ui_locales"),
-		ProviderHint: get("idp_hint"), Claims: get("claims"), ACRValues: get("acr_values"), Request: get("request"),
-		RequestURI: get("request_uri"),
-		Subject:    meant.Subject, Unknown: !known, Browser: web.Browser(w, r),
-	})
+	ask.Browser = web.Browser(w, r)
+	began, err := p.grants.Begin(r.Context(), ask)
 	switch {
 	case err != nil:
 		p.errorPage(w, r, err)
@@ -51,6 +43,21 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	default:
 		redirect(w, p.issuer+loginPage+"?request="+began.ID)
 	}
+}
+
+// ask is the authorization request that parameters make. Errors: where the keys cannot be read.
+func (p *Provider) ask(ctx context.Context, client string, get func(string) string) (request.Ask, error) {
+	meant, known, err := p.parseHint(ctx, get("id_token_hint"), client)
+	return request.Ask{
+		ClientID: get("client_id"), RedirectURI: get("redirect_uri"), ResponseType: get("response_type"),
+		ResponseMode: get("response_mode"), Scope: get("scope"),
+		State: get("state"), Nonce: get("nonce"), CodeChallenge: get("code_challenge"),
+		CodeChallengeMethod: get("code_challenge_method"), Prompt: get("prompt"),
+		MaxAge: get("max_age"), LoginHint: get("login_hint"), UILocales: get("ui_locales"),
+		ProviderHint: get("idp_hint"), Claims: get("claims"), ACRValues: get("acr_values"), Request: get("request"),
+		RequestURI: get("request_uri"), Key: get("dpop_jkt"),
+		Subject: meant.Subject, Unknown: !known,
+	}, err
 }
 
 // form reads the parameters of a browser's request. A form that was posted from another site comes without cookies: it

@@ -110,18 +110,20 @@ func TestClientsSayWhoTheyAreInOneWay(t *testing.T) {
 }
 
 func TestAccessTokensComeInTheHeaderOrInTheForm(t *testing.T) {
-	for _, tt := range []struct{ name, header, form, want string }{
-		{"in the header", "Bearer t", "", "t"},
-		{"the scheme in another case", "bEARER t", "", "t"},
-		{"in the form", "", "t", "t"},
-		{"the header counts more", "Bearer t", "u", "t"},
-		{"another header does not count", "Basic t", "u", "u"},
-		{"a scheme without a token", "Bearer", "", ""},
-		{"another white space", "Bearer\tt", "", ""},
-		{"none", "", "", ""},
+	for _, tt := range []struct{ name, header, form, want, scheme string }{
+		{"in the header", "Bearer t", "", "t", "Bearer"},
+		{"the scheme in another case", "bEARER t", "", "t", "Bearer"},
+		{"bound to a key", "dPoP t", "u", "t", "DPoP"},
+		{"in the form", "", "t", "t", "Bearer"},
+		{"the header counts more", "Bearer t", "u", "t", "Bearer"},
+		{"another header does not count", "Basic t", "u", "u", "Bearer"},
+		{"a scheme without a token", "Bearer", "", "", "Bearer"},
+		{"another white space", "Bearer\tt", "", "", "Bearer"},
+		{"none", "", "", "", "Bearer"},
 	} {
-		if got := asked(t, tt.header, "access_token", tt.form).bearerToken(); got != tt.want {
-			t.Errorf("%s: %q", tt.name, got)
+		token, scheme := asked(t, tt.header, "access_token", tt.form).accessToken()
+		if token != tt.want || scheme != tt.scheme {
+			t.Errorf("%s: %q by %s", tt.name, token, scheme)
 		}
 	}
 }

@@ -29,6 +29,7 @@ const corsMaxAge = "7200" // seconds
 const (
 	basicChallenge  = `Basic realm="signet", charset="UTF-8"`
 	bearerChallenge = "Bearer"
+	dpopChallenge   = "DPoP"
 )
 
 // endpoint serves a path for programs.
@@ -38,6 +39,7 @@ type endpoint struct {
 	cors      corsPolicy
 	public    bool   // the same for everybody, and may be kept
 	challenge string // of a 401
+	creates   bool   // an answer is a 201
 	refusals  *refusal.Book
 }
 
@@ -50,6 +52,17 @@ type endpointRequest struct {
 
 // param gives a parameter; empty where it was not sent.
 func (r *endpointRequest) param(name string) string { return r.PostForm.Get(name) }
+
+// The headers of DPoP: proofs come in the first, and the second says what goes into the next one.
+const (
+	proofHeader = "Dpop"
+	nonceHeader = "DPoP-Nonce"
+)
+
+// proven is the request with its proofs.
+func (r *endpointRequest) proven() oauth.ProvenRequest {
+	return oauth.ProvenRequest{Proofs: r.Header[proofHeader], Method: r.Method, Path: r.URL.EscapedPath()}
+}
 
 // scopes are those that are asked for.
 func (r *endpointRequest) scopes() []string { return strings.Fields(r.param("scope")) }
@@ -82,7 +95,11 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, plain *http.Request) {
 		e.refuse(w, r, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, body)
+	status := http.StatusOK
+	if e.creates {
+		status = http.StatusCreated
+	}
+	writeJSON(w, status, body)
 }
 
 func (e *endpoint) serve(r *endpointRequest) (any, error) {
@@ -178,7 +195,7 @@ func (e *endpoint) preflight(r *endpointRequest) {
 		r.nameOrigin()
 	}
 	r.answer.Set("Access-Control-Allow-Methods", allow)
-	r.answer.Set("Access-Control-Allow-Headers", "authorization, content-type")
+	r.answer.Set("Access-Control-Allow-Headers", "authorization, content-type, dpop")
 	r.answer.Set("Access-Control-Max-Age", corsMaxAge)
 }
 
@@ -189,7 +206,7 @@ func (r *endpointRequest) allowOrigin(client *oauth.Client) {
 	}
 	r.nameOrigin()
 	r.answer.Set("Access-Control-Expose-Headers",
-		web.RequestIDHeader+", Www-Authenticate, Retry-After, RateLimit, RateLimit-Policy")
+		web.RequestIDHeader+", Www-Authenticate, Retry-After, RateLimit, RateLimit-Policy, "+nonceHeader)
 }
 
 // nameOrigin lets the page that asks read the answer, also where the browser has sent cookies along. Browsers take the

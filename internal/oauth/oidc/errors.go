@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/oauth"
+	"github.com/signet-idm/signet/internal/oauth/request"
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
@@ -26,7 +28,11 @@ var words = map[errs.Reason]int{
 	oauth.InvalidScope: http.StatusBadRequest, oauth.UnauthorizedClient: http.StatusBadRequest,
 	oauth.AccessDenied:         http.StatusBadRequest,
 	oauth.AuthorizationPending: http.StatusBadRequest, oauth.SlowDown: http.StatusBadRequest,
-	oauth.ExpiredToken:   http.StatusBadRequest,
+	oauth.ExpiredToken: http.StatusBadRequest,
+	// of authorization requests that are pushed
+	request.UnsupportedResponseType: http.StatusBadRequest, request.RequestNotSupported: http.StatusBadRequest,
+	oauth.LoginRequired: http.StatusBadRequest, oauth.UnmetAuthentication: http.StatusBadRequest,
+	access.InvalidProof: http.StatusBadRequest, access.NonceNeeded: http.StatusBadRequest,
 	UnsupportedGrantType: http.StatusBadRequest, InvalidToken: http.StatusUnauthorized,
 	InsufficientScope: http.StatusForbidden,
 }

@@ -1,14 +1,18 @@
 package oidc
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/signet-idm/signet/internal/base/errs"
+	"github.com/signet-idm/signet/internal/domain/access"
 	"github.com/signet-idm/signet/internal/domain/app"
 	"github.com/signet-idm/signet/internal/oauth"
 	"github.com/signet-idm/signet/internal/oauth/claimset"
+	"github.com/signet-idm/signet/internal/oauth/dpop"
+	"github.com/signet-idm/signet/internal/signin/session"
 	"github.com/signet-idm/signet/internal/transport/web"
 )
 
@@ -64,7 +68,7 @@ var (
 
 // userInfo serves the user info endpoint.
 func (p *Provider) userInfo(r *endpointRequest) (any, error) {
-	token := r.bearerToken()
+	token, scheme := r.accessToken()
 	if token == "" {
 		return nil, errNoToken
 	}
@@ -83,6 +87,11 @@ func (p *Provider) userInfo(r *endpointRequest) (any, error) {
 			r.allowOrigin(&oauth.Client{App: a})
 		}
 	}
+	if b.Given.Key != "" || scheme != bearerChallenge { // behind the origin: pages read the nonce of a refusal
+		if err := p.proveToken(r, b, token, scheme); err != nil {
+			return nil, err
+		}
+	}
 	if !has(b.Given.Scopes, claimset.OpenID) {
 		return nil, r.refuseToken(errTokenScope)
 	}
@@ -90,19 +99,55 @@ func (p *Provider) userInfo(r *endpointRequest) (any, error) {
 	return claims.Values, err
 }
 
-// bearerToken gives the access token, from the header or else from the form; empty for none.
-func (r *endpointRequest) bearerToken() string {
-	const scheme = "Bearer "
-	if h := r.Header.Get("Authorization"); len(h) >= len(scheme) && strings.EqualFold(h[:len(scheme)], scheme) {
-		return h[len(scheme):]
+// proveToken judges the proof that comes with an access token, if the token is bound to a key. Errors: those of an
+// access token that is sent in a wrong way, for a 401.
+func (p *Provider) proveToken(r *endpointRequest, b *session.Bearer, token, scheme string) error {
+	switch {
+	case b.Given.Key == "":
+		return r.refuseToken(errs.New(errs.Unauthenticated, InvalidToken, access.ErrNotBound.Message))
+	case scheme != dpopChallenge:
+		return r.refuseFor(dpopChallenge, errs.New(errs.Unauthenticated, InvalidToken, access.ErrBound.Message))
 	}
-	return r.param("access_token")
+	r.answer.Set(nonceHeader, p.grants.Nonce())
+	err := p.grants.ProveToken(r.Context(), r.proven(), token, b.Given.Key, true)
+	if e, ours := errors.AsType[*errs.Error](err); ours && e.Kind == errs.Unauthenticated {
+		return r.refuseFor(dpopChallenge, e.WithStatus(http.StatusUnauthorized))
+	}
+	return err
+}
+
+// accessToken gives the access token with the scheme that it came by, from the header or else from the form; empty for
+// none.
+func (r *endpointRequest) accessToken() (token, scheme string) {
+	h := r.Header.Get("Authorization")
+	for _, scheme := range []string{bearerChallenge, dpopChallenge} {
+		if name, token, found := strings.Cut(h, " "); found && strings.EqualFold(name, scheme) {
+			return token, scheme
+		}
+	}
+	return r.param("access_token"), bearerChallenge
 }
 
 // refuseToken refuses an access token in the way of RFC 6750: the header says why.
 func (r *endpointRequest) refuseToken(err *errs.Error) error {
+	return r.refuseFor(bearerChallenge, err)
+}
+
+// refuseFor is refuseToken for a scheme. That of bound tokens names its algorithms (RFC 9449, section 7.1).
+func (r *endpointRequest) refuseFor(scheme string, err *errs.Error) error {
 	answer := refusalOf(err)
-	r.answer.Set("Www-Authenticate",
-		bearerChallenge+` error="`+answer.Error+`", error_description="`+answer.Description+`"`)
+	challenge := scheme + ` error="` + answer.Error + `", error_description="` + answer.Description + `"`
+	if scheme == dpopChallenge {
+		challenge += `, algs="` + strings.Join(proofAlgorithms(), " ") + `"`
+	}
+	r.answer.Set("Www-Authenticate", challenge)
 	return err
+}
+
+// proofAlgorithms are those of proofs, by their names.
+func proofAlgorithms() (names []string) {
+	for _, a := range dpop.Algorithms {
+		names = append(names, string(a))
+	}
+	return names
 }

@@ -63,6 +63,7 @@ const (
 	revokePath     = "/oauth/revoke"
 	userinfoPath   = "/oauth/userinfo"
 	devicePath     = "/oauth/device_authorization"
+	pushPath       = "/oauth/par"
 	logoutPath     = "/oauth/logout"
 	keysPath       = "/oauth/keys"
 	openIDPath     = "/.well-known/openid-configuration"
@@ -113,6 +114,8 @@ func (p *Provider) Handlers() map[string]http.Handler {
 			&endpoint{handle: p.introspect, methods: post, challenge: basicChallenge}),
 		devicePath: program(web.AsProgram,
 			&endpoint{handle: p.deviceAuthorization, methods: post, challenge: basicChallenge}),
+		pushPath: program(web.AsProgram,
+			&endpoint{handle: p.push, methods: post, cors: clientOrigins, challenge: basicChallenge, creates: true}),
 		userinfoPath: program(web.WithToken,
 			&endpoint{handle: p.userInfo, methods: []string{http.MethodGet, http.MethodPost}, cors: clientOrigins,
 				challenge: bearerChallenge}),

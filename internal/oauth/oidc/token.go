@@ -50,13 +50,17 @@ func (p *Provider) token(r *endpointRequest) (any, error) {
 			return nil, err
 		}
 	}
-	t, err := p.issue(r, c, grantType)
+	key, err := p.proveKey(r, c)
+	if err != nil {
+		return nil, err
+	}
+	t, err := p.issue(r, c, key, grantType)
 	if err != nil {
 		return nil, err
 	}
 	return &tokenAnswer{
 		AccessToken:  t.Access,
-		TokenType:    "Bearer",
+		TokenType:    oauth.TokenType(t.Key),
 		RefreshToken: t.Refresh,
 		ExpiresIn:    int64(t.Life.Seconds()),
 		IDToken:      t.IDToken,
@@ -64,8 +68,21 @@ func (p *Provider) token(r *endpointRequest) (any, error) {
 	}, nil
 }
 
-// issue gives a client the tokens of a grant.
-func (p *Provider) issue(r *endpointRequest, c *oauth.Client, grantType string) (*oauth.Tokens, error) {
+// proveKey notes which key a request proves to have, and says what goes into the next proof.
+func (p *Provider) proveKey(r *endpointRequest, c *oauth.Client) (*oauth.Key, error) {
+	proven := r.proven()
+	if len(proven.Proofs) > 0 {
+		r.answer.Set(nonceHeader, p.grants.Nonce())
+	}
+	key, err := p.grants.ProveKey(c, proven)
+	if c != nil {
+		c.Key = key
+	}
+	return key, err
+}
+
+// issue gives a client the tokens of a grant. An assertion tells who asks by itself, so only then the key stands alone.
+func (p *Provider) issue(r *endpointRequest, c *oauth.Client, key *oauth.Key, grantType string) (*oauth.Tokens, error) {
 	ctx := r.Context()
 	switch grantType {
 	case authorizationCode:
@@ -85,7 +102,7 @@ func (p *Provider) issue(r *endpointRequest, c *oauth.Client, grantType string) 
 		if err := r.need("assertion"); err != nil {
 			return nil, err
 		}
-		return p.grants.ByAssertion(ctx, r.param("client_id"), r.param("assertion"), r.scopes())
+		return p.grants.ByAssertion(ctx, r.param("client_id"), r.param("assertion"), r.scopes(), key)
 	case deviceCode:
 		if err := r.need("device_code"); err != nil {
 			return nil, err
@@ -124,6 +141,34 @@ func (p *Provider) deviceAuthorization(r *endpointRequest) (any, error) {
 		ExpiresIn:   int64(d.Life.Seconds()),
 		Interval:    int64(d.Interval.Seconds()),
 	}, nil
+}
+
+// pushAnswer is the answer of RFC 9126, section 2.2.
+type pushAnswer struct {
+	RequestURI string `json:"request_uri"`
+	ExpiresIn  int64  `json:"expires_in"` // seconds
+}
+
+// push serves the endpoint that authorization requests are pushed to.
+func (p *Provider) push(r *endpointRequest) (any, error) {
+	c, err := p.client(r)
+	if err != nil {
+		return nil, err
+	}
+	ask, err := p.ask(r.Context(), c.ID(), r.param)
+	if err != nil {
+		return nil, err
+	}
+	if len(r.proven().Proofs) > 0 { // instead of dpop_jkt; only tokens need a proof
+		if _, err := p.proveKey(r, c); err != nil {
+			return nil, err
+		}
+	}
+	pushed, err := p.grants.Push(r.Context(), c, ask)
+	if err != nil {
+		return nil, err
+	}
+	return &pushAnswer{RequestURI: pushed.URI, ExpiresIn: int64(pushed.Life.Seconds())}, nil
 }
 
 // revoke serves the revocation endpoint. Its answer has no body.

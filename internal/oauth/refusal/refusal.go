@@ -27,6 +27,7 @@ const (
 	RedirectURI   Cause = "redirect_uri"             // not registered
 	PostLogoutURI Cause = "post_logout_redirect_uri" // likewise
 	GrantType     Cause = "grant_type"               // people do not sign in to it
+	RequestURI    Cause = "request_uri"              // of no pushed request, or of another application's, or used
 
 	Inactive  Cause = "inactive"         // the application is
 	Method    Cause = "client_method"    // another way to authenticate than the registered one
@@ -43,6 +44,9 @@ const (
 	RefreshGone  Cause = "refresh_unknown"    // or expired, revoked, ended, or no refresh token
 	RefreshElse  Cause = "refresh_of_another" // it was given to another application
 	RefreshUsed  Cause = "refresh_used"       // again
+	Proof        Cause = "dpop_proof"         // it does not pass a check
+	ProofKey     Cause = "dpop_key"           // of another key than the code or refresh token was given for
+	ProofMissing Cause = "dpop_required"      // none was sent
 	Ended        Cause = "grant_ended"        // what it rests on has: consent, user, organization, role, provider
 
 	// Of an assertion of an outside issuer, for a service user. In the order in which they are judged.

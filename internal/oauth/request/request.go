@@ -13,6 +13,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/eventlog/event"
+	"github.com/signet-idm/signet/internal/oauth/dpop"
 )
 
 // Ask is an authorization request as an application sends it, in the words of OAuth.
@@ -35,6 +36,7 @@ type Ask struct {
 	ACRValues           string
 	Request             string // request objects are not supported
 	RequestURI          string
+	Key                 string // dpop_jkt: thumbprint of the key that the code is for
 
 	Subject string // the user that the application means, from an ID token (id_token_hint); empty: any user
 	Unknown bool   // the application means a user, but the ID token can no longer be read
@@ -96,6 +98,8 @@ func (a Ask) Parameters() error {
 		return errs.Wrong("nonce", errs.Plain("is too long"))
 	case len(a.LoginHint) > MaxHint:
 		return errs.Wrong("login_hint", errs.Plain("is too long"))
+	case a.Key != "" && !dpop.IsThumbprint(a.Key):
+		return errs.Wrong("dpop_jkt", errs.Plain("must be the SHA-256 thumbprint of a key in base64url without padding"))
 	case len(a.ProviderHint) > event.MaxID:
 		return errs.Wrong("idp_hint", errs.Plain("must be the identifier of an identity provider"))
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/signet-idm/signet/gen/openapi"
 	"github.com/signet-idm/signet/internal/api"
@@ -10,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/domain/org"
 	"github.com/signet-idm/signet/internal/life/counts"
 	"github.com/signet-idm/signet/internal/life/mail"
+	"github.com/signet-idm/signet/internal/oauth"
 	"github.com/signet-idm/signet/internal/oauth/oidc"
 	"github.com/signet-idm/signet/internal/transport/rpc"
 	"github.com/signet-idm/signet/internal/ui/console"
@@ -29,8 +31,12 @@ func newAPI(b *base, a *areas, ready func(context.Context) error, details func()
 		Alias:        alias,
 		Services:     services(b, a),
 		Authenticate: console.Tokens{Sessions: a.sessions}.Authenticate,
-		Proven:       a.sessions.Proven,
-		Ahead:        b.store.Ahead,
+		Prove: func(ctx context.Context, r *http.Request, token, key string, reads bool) (string, error) {
+			proven := oauth.ProvenRequest{Proofs: r.Header["Dpop"], Method: r.Method, Path: r.URL.EscapedPath()}
+			return a.grants.Nonce(), a.grants.ProveToken(ctx, proven, token, key, reads)
+		},
+		Proven: a.sessions.Proven,
+		Ahead:  b.store.Ahead,
 		Organization: func(ctx context.Context, caller *access.Caller, id string, p access.Permission) error {
 			return org.Enter(ctx, b.store, caller, id, p, clock())
 		},

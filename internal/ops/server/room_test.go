@@ -20,6 +20,7 @@ func TestWithoutRoomEveryEntryPointSaysWhenToComeAgain(t *testing.T) {
 		{"/oauth/token", "application/x-www-form-urlencoded"},
 		{"/oauth/introspect", "application/x-www-form-urlencoded"},
 		{"/oauth/device_authorization", "application/x-www-form-urlencoded"},
+		{"/oauth/par", "application/x-www-form-urlencoded"},
 		{"/oauth/authorize", "application/x-www-form-urlencoded"},
 		{"/login", "application/x-www-form-urlencoded"},
 		{"/forgot", "application/x-www-form-urlencoded"},

@@ -119,6 +119,7 @@ type Given struct {
 	ClientOrgEpoch int64    `json:"clientOrgEpoch,omitempty"`
 	APIEpoch       int64    `json:"apiEpoch,omitempty"` // of the application; it counts for scopes of Signet's API only
 	Proof          Proof    `json:"proof,omitzero"`     // of the sign-in it came from
+	Key            string   `json:"key,omitempty"`      // thumbprint of the key that it is bound to; empty: none
 	Basis
 }
 
@@ -144,8 +145,8 @@ type Bearer struct {
 	Person *event.Object[user.User] // who was read for that; nil: nobody
 }
 
-// Authenticate tells who calls Signet's own API with a bearer token, in one query and with nothing remembered from
-// earlier requests. Errors: access.ErrUnauthenticated, whatever is wrong with the token.
+// Authenticate tells who calls Signet's own API with a token, in one query and with nothing remembered from earlier
+// requests. A caller with a Key has to prove it yet. Errors: access.ErrUnauthenticated, whatever is wrong with the token.
 func (s *Sessions) Authenticate(ctx context.Context, bearer string) (*access.Caller, error) {
 	b, err := s.Bearer(ctx, bearer)
 	if err != nil {
@@ -307,7 +308,7 @@ func (s *Sessions) judgeAccess(b *Bearer, read *event.TokenContext, u *user.Stan
 			return access.ErrUnauthenticated
 		}
 	}
-	b.Caller.Client, b.Caller.Scopes = t.Client, b.Given.Scopes
+	b.Caller.Client, b.Caller.Scopes, b.Caller.Key = t.Client, b.Given.Scopes, b.Given.Key
 	if t.Client != "" {
 		b.Caller.Shown = func() (access.Shown, error) { return given.Proof.shown(u.SecondFactor), nil }
 	}

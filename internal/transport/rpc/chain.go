@@ -28,6 +28,7 @@ type Call struct {
 	h     *Handler
 	op    *operation
 	limit time.Duration // how long it may take; 0: for ever
+	bound bool          // the token was sent as one that is bound to a key
 	text  bool          // gRPC-Web in text mode
 
 	coding      string // of the body of an answer over gRPC-Web; empty: it is as it is
@@ -65,7 +66,7 @@ func link(last run, steps ...step) run {
 
 // chain is what every operation runs behind.
 func (h *Handler) chain() run {
-	return link(operate, guard, limitTime, limitNetwork, h.authenticate, limitCaller, rejectEarly,
+	return link(operate, guard, limitTime, limitNetwork, h.authenticate, limitCaller, h.proveKey, rejectEarly,
 		h.queueLargeRequest, h.validate, h.authorize, h.queueCall, h.queueSearch, h.queueList, h.queueManyWrites)
 }
 
@@ -132,7 +133,7 @@ func (h *Handler) authenticate(ctx context.Context, c *Call, req proto.Message, 
 	if c.op.rule.GetPublic() {
 		return next(ctx, c, req)
 	}
-	if _, named := bearer(c.Request.Header); named && len(c.names) > 0 && h.config.Ahead != nil {
+	if _, _, named := credential(c.Request.Header); named && len(c.names) > 0 && h.config.Ahead != nil {
 		ctx = h.config.Ahead(ctx, c.names)
 	}
 	spanned, span := tracing.Start(ctx, "authenticate")
@@ -150,7 +151,8 @@ func (h *Handler) authenticate(ctx context.Context, c *Call, req proto.Message, 
 
 // identify asks who the call's token belongs to at this moment.
 func (h *Handler) identify(ctx context.Context, c *Call) (*access.Caller, error) {
-	token, ok := bearer(c.Request.Header)
+	token, bound, ok := credential(c.Request.Header)
+	c.bound = bound
 	switch {
 	case len(c.Request.Header[keyAuthorization]) == 0:
 		return nil, access.ErrNoToken
@@ -167,6 +169,29 @@ func (h *Handler) identify(ctx context.Context, c *Call) (*access.Caller, error)
 	own := *caller // a copy: the authenticator may keep the Caller that it returned
 	own.RequestID, own.Needs = c.Info.RequestID, h.needs
 	return &own, nil
+}
+
+// proveKey refuses a token that is bound to a key (DPoP) without a proof of the key, and one that is not with it. It
+// comes behind the limits of the caller: to check a proof costs more than to send it.
+func (h *Handler) proveKey(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	if c.Info.Caller == nil {
+		return next(ctx, c, req)
+	}
+	switch key := c.Info.Caller.Key; {
+	case key == "" && !c.bound:
+	case key == "":
+		return nil, access.ErrNotBound
+	case !c.bound || h.config.Prove == nil:
+		return nil, access.ErrBound
+	default:
+		token, _, _ := credential(c.Request.Header)
+		nonce, err := h.config.Prove(ctx, c.Request, token, key, c.op.reads)
+		c.Header().Set("DPoP-Nonce", nonce)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return next(ctx, c, req)
 }
 
 // rejectEarly rejects callers without the permission before it reads a large body. This is the one exception from the

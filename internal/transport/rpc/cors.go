@@ -9,9 +9,9 @@ import (
 // What pages of other origins may send and see.
 const (
 	corsRequestHeaders = "authorization, content-type, x-service-orgid, if-match, idempotency-key, x-request-id, " +
-		"x-grpc-web, x-user-agent, grpc-timeout, last-event-id"
+		"x-grpc-web, x-user-agent, grpc-timeout, last-event-id, dpop"
 	corsResponseHeaders = "grpc-status, grpc-message, grpc-status-details-bin, etag, deprecation, link, x-request-id, " +
-		"retry-after, ratelimit, ratelimit-policy, www-authenticate"
+		"retry-after, ratelimit, ratelimit-policy, www-authenticate, dpop-nonce"
 	corsMaxAge = "7200" // seconds; browsers keep a preflight no longer anyway
 )
 

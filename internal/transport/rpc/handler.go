@@ -38,6 +38,10 @@ type Config struct {
 	// too.
 	Authenticate func(ctx context.Context, token string) (*access.Caller, error)
 
+	// Prove checks the proof that a request has the key which its token is bound to, and gives what the next proof needs.
+	// reads says that the request changes nothing. Nil: no token counts that is bound to a key.
+	Prove func(ctx context.Context, r *http.Request, token, key string, reads bool) (nonce string, err error)
+
 	// Ahead is told which objects a read will be about, before its credential is looked at, and may begin to find them:
 	// the rest of the call runs with the context it returns. Nothing of what it finds may be told to a caller who has
 	// not been judged. Nil: nobody wants to know.
@@ -224,13 +228,27 @@ func (c *Call) perform() error {
 	return nil
 }
 
+// proofAlgorithms are those of package dpop, as a challenge names them.
+const proofAlgorithms = `algs="ES256 EdDSA PS256"`
+
+// challengeOf says in which way a credential has to be sent, in the words of RFC 6750 and RFC 9449.
+func challengeOf(reason errs.Reason) string {
+	switch reason {
+	case access.TokenBound:
+		return `DPoP error="invalid_token", ` + proofAlgorithms
+	case access.InvalidProof, access.NonceNeeded:
+		return `DPoP error="` + strings.ToLower(string(reason)) + `", ` + proofAlgorithms
+	}
+	return "Bearer"
+}
+
 // settle notes how the exchange failed, and sets the headers that go with that.
 func (c *Call) settle(err error) *errs.Error {
 	e := shown(err)
 	c.Code = web.AnswerTo(e).GRPC.String()
 	c.Fail(e)
 	if e.Kind == errs.Unauthenticated {
-		c.Header().Set("Www-Authenticate", "Bearer")
+		c.Header().Set("Www-Authenticate", challengeOf(e.Reason))
 	}
 	return e
 }

@@ -43,22 +43,23 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// bearer takes the token out of the authorization header (RFC 6750), of which there must be one.
-func bearer(h http.Header) (token string, ok bool) {
+// credential takes the token out of the authorization header (RFC 6750), of which there must be one. bound says that it
+// was sent as one that is bound to a key (RFC 9449).
+func credential(h http.Header) (token string, bound, ok bool) {
 	values := h[keyAuthorization]
 	if len(values) != 1 {
-		return "", false
+		return "", false, false
 	}
 	scheme, token, _ := strings.Cut(values[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return "", false
+	if bound = strings.EqualFold(scheme, "DPoP"); !bound && !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return "", false, false
 	}
 	for i := range len(token) {
 		if c := token[i]; !isAlphanumeric(c) && !strings.ContainsRune("-._~+/=", rune(c)) {
-			return "", false
+			return "", false, false
 		}
 	}
-	return token, true
+	return token, bound, true
 }
 
 // readHeaders puts the headers that the operation honours into the call's description, and says what is wrong with

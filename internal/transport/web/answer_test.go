@@ -177,6 +177,7 @@ func TestSomeReasonsHaveAPageOfTheirOwn(t *testing.T) {
 		oauth.ErrRequestNotFound: {expired, badRequest},
 		oauth.ErrUnknownClient:   {badRequest, badRequest},
 		oauth.ErrRedirectRefused: {badRequest, badRequest},
+		oauth.ErrRequestURI:      {badRequest, badRequest},
 		fairqueue.ErrUsedUp:      {away, away},
 	} {
 		checkPage(t, string(err.Reason)+" at the sign-in",

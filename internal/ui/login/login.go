@@ -230,10 +230,11 @@ func Refuse(p *pages.Pages, w http.ResponseWriter, r *http.Request, err error) {
 
 // byReason are the pages for errors that people see differently from others of their kind.
 var byReason = map[errs.Reason]web.Page{
-	oauth.RequestNotFound: {Status: http.StatusBadRequest, What: pages.Expired},
-	trial.NotFound:        {Status: http.StatusBadRequest, What: pages.Expired},
-	oauth.UnknownClient:   {Status: http.StatusBadRequest, What: pages.BadRequest},
-	oauth.RedirectRefused: {Status: http.StatusBadRequest, What: pages.BadRequest},
+	oauth.RequestNotFound:   {Status: http.StatusBadRequest, What: pages.Expired},
+	trial.NotFound:          {Status: http.StatusBadRequest, What: pages.Expired},
+	oauth.UnknownClient:     {Status: http.StatusBadRequest, What: pages.BadRequest},
+	oauth.RedirectRefused:   {Status: http.StatusBadRequest, What: pages.BadRequest},
+	oauth.InvalidRequestURI: {Status: http.StatusBadRequest, What: pages.BadRequest},
 	// by whom is not for a person who signs in to know
 	fairqueue.UsedUp: {Status: http.StatusServiceUnavailable, What: pages.Unavailable},
 }
