@@ -235,6 +235,8 @@ func (s Applications) show(a *event.Object[app.App]) *signetv1.Application {
 		ExactAuthMethod:      st.ExactAuthMethod,
 		IdTokenClaims:        idTokenClaims.number(cmp.Or(st.IDTokenClaims, app.MinimalClaims)),
 		RoleSettings:         showRoleSettings(st.RoleSettings),
+		ClaimMappings:        showClaimMappings(st.ClaimMappings),
+		ClaimMappingWarnings: claimMappingWarnings(st.LeftOut()),
 	}
 	if by := st.FirstParty; by != nil {
 		out.FirstParty = &signetv1.FirstParty{UserId: by.By, MarkDate: timestamppb.New(event.Time(by.At))}
