@@ -32,7 +32,9 @@ func ClientOf(a *event.Object[app.App]) Client {
 }
 
 // told tells whether the application is told roles, and whether groups.
-func (c Client) told() (roles, groups bool) { return c.Roles || c.Mapped.Roles, c.Groups || c.Mapped.Groups }
+func (c Client) told() (roles, groups bool) {
+	return c.Roles || c.Mapped.Roles, c.Groups || c.Mapped.Groups
+}
 
 // Person is what decides about somebody who uses an application.
 type Person struct {
