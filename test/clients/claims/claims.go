@@ -11,9 +11,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -40,10 +38,7 @@ func SignIn(t *testing.T, external, preset string, groups ...string) Person {
 	t.Helper()
 	s := servertest.Start(t, server.Config{ExternalURL: external}, t.Output())
 	p := Person{Issuer: external, UserID: s.FirstAdmin.UserID}
-	at, err := url.Parse(s.URL())
-	testkit.Must(t, err)
-	reach := &reaching{at.Host, http.DefaultTransport}
-	p.Client = &http.Client{Transport: reach}
+	p.Client = &http.Client{Transport: &reaching{s.Addr().String(), http.DefaultTransport}}
 	if p.Issuer == "" {
 		p.Issuer = s.URL()
 	}
@@ -98,8 +93,7 @@ type Chosen struct {
 // Preset reads a preset of the console.
 func Preset(t testing.TB, name string) Chosen {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	text, err := os.ReadFile(filepath.Join(filepath.Dir(here), "../../../web/console/src/views/apps/presets.json"))
+	text, err := os.ReadFile("../../../web/console/src/views/apps/presets.json") // from each of the modules beside this
 	testkit.Must(t, err)
 	var all map[string]Chosen
 	testkit.Must(t, json.Unmarshal(text, &all))
