@@ -2,7 +2,7 @@
 import { toJson, type JsonObject } from '@bufbuild/protobuf';
 import { ClaimMappingSchema, type ClaimMapping } from '../../gen/signet/v1/application_pb';
 import type { Field } from '../../lib/form/fields';
-import kept from './presets.json';
+import file from './presets.json';
 
 /** What a product reads, and the scopes that it has to ask for. */
 export interface Preset {
@@ -12,7 +12,9 @@ export interface Preset {
   readonly mappings: readonly JsonObject[];
 }
 
-const names: Readonly<Record<keyof typeof kept, string>> = {
+type Product = keyof typeof file;
+const kept = file as unknown as Readonly<Record<Product, Pick<Preset, 'scopes' | 'mappings'>>>;
+const names: Readonly<Record<Product, string>> = {
   kubernetes: 'Kubernetes',
   argocd: 'Argo CD',
   vault: 'Vault',
@@ -22,7 +24,7 @@ const names: Readonly<Record<keyof typeof kept, string>> = {
   hasura: 'Hasura',
 };
 
-export const presets: readonly Preset[] = (Object.keys(names) as (keyof typeof kept)[]).map((id) => ({
+export const presets: readonly Preset[] = (Object.keys(names) as Product[]).map((id) => ({
   id,
   name: names[id],
   ...kept[id],
