@@ -93,10 +93,8 @@ func AddRoles(claims Set, h project.Held) {
 // AddRolesToToken adds the claims, and those that the application declares, if they fit; otherwise the token says which
 // are missing. User info and introspection have them.
 func AddRolesToToken(claims Set, h project.Held, m Mapped) {
-	there := present(h)
-	names := slices.AppendSeq(slices.Collect(maps.Keys(there)), maps.Keys(m.values))
-	if len(names) > 0 && sizeOf(there)+sizeOf(m.values) > MaxToken {
-		claims.overflow(names)
+	if there := present(h); sizeOf(there)+sizeOf(m.values) > MaxToken {
+		claims.overflow(slices.AppendSeq(slices.Collect(maps.Keys(there)), maps.Keys(m.values)))
 		m.values = nil
 	} else {
 		AddRoles(claims, h)
