@@ -52,6 +52,8 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 		return settingsOf(r).Violations(appTypes.name(r.GetType()))
 	case *signetv1.ModifyApplicationRequest:
 		return append(modifiableApp.Check(r), settingsOf(r).Violations("")...) // what goes with its type is known later
+	case *signetv1.SetApplicationClaimMappingsRequest:
+		return app.ClaimMappingViolations(claimMappings(r.GetMappings()))
 	case *signetv1.SetApplicationAPIAccessRequest:
 		return app.APIScopeViolations(r.GetScopes())
 	case *signetv1.AddApplicationKeyRequest:

@@ -235,6 +235,8 @@ func (s Applications) show(a *event.Object[app.App]) *signetv1.Application {
 		ExactAuthMethod:      st.ExactAuthMethod,
 		IdTokenClaims:        idTokenClaims.number(cmp.Or(st.IDTokenClaims, app.MinimalClaims)),
 		RoleSettings:         showRoleSettings(st.RoleSettings),
+		ClaimMappings:        showClaimMappings(st.ClaimMappings),
+		ClaimMappingWarnings: claimMappingWarnings(st.LeftOut()),
 
 		PushedRequestsRequired: st.PushedRequired,
 		DpopRequired:           st.DPoPRequired,

@@ -251,6 +251,7 @@ var boundedElsewhere = map[string]string{
 	"SetInstallationMember":        "roles that there are",
 	"SetOrganizationMember":        "roles that there are",
 	"SetApplicationAPIAccess":      "scopes that there are",
+	"SetApplicationClaimMappings":  "TestClaimMappingsHaveTheBoundsOfTheDefinition",
 	"SetInstallationPolicy":        "the rules of a policy",
 	"SetOrganizationPolicy":        "the rules of a policy",
 	"PreviewOrganizationPolicy":    "the rules of a policy",

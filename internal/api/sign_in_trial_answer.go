@@ -92,4 +92,6 @@ var claimLacks = map[claimset.Lack]said[signetv1.SignInTrialLack]{
 		"It is too large for a token. User info and introspection have it."},
 	claimset.OtherAudience: {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_AUDIENCE,
 		"Another application in the audience does not belong to the same project, or has its own list of keys."},
+	claimset.OtherOrganization: {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_ORGANIZATION,
+		"It is told only of people of the application's own organization: the same value could mean something else in another one."},
 }

@@ -24,6 +24,11 @@ type whom struct {
 	held project.Held // what the application is told about roles, groups and metadata
 }
 
+// subject is whom the claims that an application declares are about.
+func (w *whom) subject(scopes []string) claimset.Subject {
+	return claimset.Subject{User: w.user, Org: w.org, Held: w.held.Mapped, Scopes: scopes}
+}
+
 // whose reads whom terms are about, and the places that they rest on. Errors: ErrInvalidGrant where somebody is gone.
 func (g *Grants) whose(ctx context.Context, client *event.Object[app.App], t *terms) (*whom, error) {
 	u, err := user.Kind.Read(ctx, g.Store, t.UserID)
@@ -74,7 +79,7 @@ func (g *Grants) addClaims(ctx context.Context, claims claimset.Set, b *session.
 	}
 	if reader == nil {
 		claims.AddPerson(u, o, b.Given.Scopes, b.ClientOrg)
-		return claims, g.addHeld(ctx, claims, b, u)
+		return claims, g.addHeld(ctx, &claims, b, nil, &whom{user: u, org: o})
 	}
 	claims.AddPerson(u, o, b.Given.Scopes, b.ClientOrg, reader.Org())
 	if !reader.owns(&b.Token) {
@@ -85,15 +90,17 @@ func (g *Grants) addClaims(ctx context.Context, claims claimset.Set, b *session.
 		other.Client.Metadata = nil // each application has its own list of keys
 		b = &other
 	}
-	return claims, g.addHeld(ctx, claims, b, u)
+	return claims, g.addHeld(ctx, &claims, b, reader, &whom{user: u, org: o})
 }
 
-// addHeld adds what the application of a token is told about roles, groups and metadata.
-func (g *Grants) addHeld(ctx context.Context, claims claimset.Set, b *session.Bearer,
-	u *event.Object[user.User]) (err error) {
+// addHeld adds what the application of a token is told about roles, groups and metadata, and the claims that it
+// declares.
+func (g *Grants) addHeld(ctx context.Context, claims *claimset.Set, b *session.Bearer, reader *Client,
+	of *whom) (err error) {
+	u := of.user
 	c, w := claimset.Agreed(b.Client, u.Org, b.Given.Told), project.PersonOf(u)
-	if !c.Roles && !c.Groups && len(c.Metadata) == 0 {
-		claimset.AddRoles(claims, project.Held{})
+	if !c.Roles && !c.Groups && len(c.Metadata) == 0 && !c.Mapped.Any {
+		claimset.AddRoles(*claims, project.Held{})
 		return nil
 	}
 	places := b.Places
@@ -102,9 +109,41 @@ func (g *Grants) addHeld(ctx context.Context, claims claimset.Set, b *session.Be
 			return err
 		}
 	}
-	held, err := places.Held(ctx, g.Store, c, w)
-	claimset.AddRoles(claims, held)
-	return err
+	if of.held, err = places.Held(ctx, g.Store, c, w); err != nil {
+		return err
+	}
+	claimset.AddRoles(*claims, of.held)
+	if !c.Mapped.Any {
+		return nil
+	}
+	mappings, err := g.mappings(ctx, b, reader)
+	if err != nil {
+		return err
+	}
+	about := of.subject(b.Given.Scopes)
+	if reader == nil {
+		claims.AddMapped(claimset.Map(mappings, app.InUserInfo, about))
+	}
+	if reader != nil || claims.Explained() {
+		claims.Mapped = claimset.Map(mappings, app.InIntrospection, about)
+	}
+	return nil
+}
+
+// mappings are the claims that the application of a token declares, as far as a client may know them: reader, nil for
+// the holder of the token.
+func (g *Grants) mappings(ctx context.Context, b *session.Bearer, reader *Client) ([]app.ClaimMapping, error) {
+	if reader != nil && reader.App != nil && reader.App.ID == b.Token.Client {
+		return reader.App.Data.ClaimMappings, nil
+	}
+	a, err := app.Kind.Read(ctx, g.Store, b.Token.Client)
+	if err != nil || a == nil {
+		return nil, err
+	}
+	if reader != nil {
+		return claimset.Shared(a.Data.ClaimMappings), nil
+	}
+	return a.Data.ClaimMappings, nil
 }
 
 // Introspection is what is said of an access token that counts: about is what there is to say of its user.
@@ -149,5 +188,6 @@ func (g *Grants) Introspection(b *session.Bearer, about claimset.Set) claimset.S
 			claims.Lacks(why, name)
 		}
 	}
+	claims.AddMapped(about.Mapped)
 	return claims
 }

@@ -74,7 +74,7 @@ func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string
 		return nil, err
 	}
 	text, hash := secret.NewToken(secret.Code)
-	d := &device{Client: client.ID(), Scopes: scopes, Told: claimset.RoleClaimsOf(client.App.Data.RoleSettings),
+	d := &device{Client: client.ID(), Scopes: scopes, Told: claimset.RoleClaimsOf(&client.App.Data),
 		Org: bound, Interval: int64(deviceInterval / time.Second)}
 	const tries = 5
 	for range tries {

@@ -374,7 +374,7 @@ func TestWhatDoesNotFitIntoATokenIsSaidAndFoundElsewhere(t *testing.T) {
 			claims := claimset.New(false)
 			claimset.AddRolesToToken(claims,
 				project.Held{Roles: map[string][]string{"o": {strings.Repeat("k", size-len(`{"o":[""]}`)-len(`{}`))}},
-					Groups: map[string][]string{}})
+					Groups: map[string][]string{}}, claimset.Mapped{})
 			if _, there := claims.Values[claimset.Roles]; there != fits {
 				t.Errorf("%d bytes: %v", size, there)
 			}

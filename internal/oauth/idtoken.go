@@ -40,7 +40,8 @@ func (g *Grants) idToken(ctx context.Context, client *event.Object[app.App], w *
 	person := claimset.New(t.trial)
 	person.AddPerson(w.user, w.org, made.Scopes, client.Org)
 	claims.Take(person, inIDToken(&client.Data, t.Claims))
-	claimset.AddRolesToToken(claims, w.held)
+	claimset.AddRolesToToken(claims, w.held,
+		claimset.Map(client.Data.ClaimMappings, app.InIDToken, w.subject(made.Scopes)))
 	made.idClaims = claims
 	token, err := g.Signer.Sign(ctx, client.Data.SigningAlgorithm, t.typ(IDTokenType), claims.Values)
 	if err != nil {

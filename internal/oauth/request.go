@@ -207,7 +207,7 @@ func read(client *event.Object[app.App], a request.Ask) (*Request, error) {
 	if len(scopes) > maxScopes {
 		return nil, ErrInvalidScope
 	}
-	r.Scopes, r.Told = appScopes(&client.Data, scopes), claimset.RoleClaimsOf(client.Data.RoleSettings)
+	r.Scopes, r.Told = appScopes(&client.Data, scopes), claimset.RoleClaimsOf(&client.Data)
 	return r, r.readClaims(a.Claims, strings.Fields(a.ACRValues))
 }
 

@@ -161,7 +161,7 @@ func (g *Grants) look(ctx context.Context, client *event.Object[app.App], caller
 		}
 		w = project.PersonOf(u)
 	}
-	c.Roles, c.Groups = false, false // nobody is told yet
+	c.Roles, c.Groups, c.Mapped = false, false, app.Mapped{} // nobody is told yet
 	places, err := project.Look(ctx, g.Store, c, w, bound)
 	if err != nil {
 		return nil, project.NotForThem, err

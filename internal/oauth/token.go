@@ -120,12 +120,15 @@ func (g *Grants) sign(ctx context.Context, client *event.Object[app.App], w *who
 	}
 	claims.AddOrganization(w.user, w.org, made.Scopes, orgs...)
 	var held project.Held
+	mapped := claimset.Withheld(client.Data.ClaimMappings, app.InAccessToken)
 	if together {
+		mappings := client.Data.ClaimMappings
 		if held = w.held; len(readers) > 0 {
-			held.Metadata = nil // each application has its own list of keys
+			held.Metadata, mappings = nil, claimset.Shared(mappings) // each application has its own list of keys
 		}
+		mapped = claimset.Map(mappings, app.InAccessToken, w.subject(made.Scopes))
 	}
-	claimset.AddRolesToToken(claims, held)
+	claimset.AddRolesToToken(claims, held, mapped)
 	claimset.WithholdRoles(claims, w.held, held)
 	made.claims = claims
 	if made.Access, err = g.Signer.Sign(ctx, client.Data.SigningAlgorithm, t.typ("at+jwt"), claims.Values); err != nil {

@@ -180,13 +180,13 @@ func TestWhyClaimsAreLeftOut(t *testing.T) {
 		add  func(claimset.Set)
 		want []string
 	}{
-		"nothing is switched on": {func(s claimset.Set) { claimset.AddRolesToToken(s, project.Held{}) },
+		"nothing is switched on": {func(s claimset.Set) { claimset.AddRolesToToken(s, project.Held{}, claimset.Mapped{}) },
 			[]string{claimset.Roles + " setting", claimset.Groups + " setting", claimset.Metadata + " setting"}},
-		"all is switched on": {func(s claimset.Set) { claimset.AddRolesToToken(s, held) }, nil},
-		"it is too large": {func(s claimset.Set) { claimset.AddRolesToToken(s, large) },
+		"all is switched on": {func(s claimset.Set) { claimset.AddRolesToToken(s, held, claimset.Mapped{}) }, nil},
+		"it is too large": {func(s claimset.Set) { claimset.AddRolesToToken(s, large, claimset.Mapped{}) },
 			[]string{claimset.Roles + " size"}},
 		"others read it": {func(s claimset.Set) {
-			claimset.AddRolesToToken(s, project.Held{})
+			claimset.AddRolesToToken(s, project.Held{}, claimset.Mapped{})
 			claimset.WithholdRoles(s, held, project.Held{})
 		}, []string{claimset.Roles + " audience", claimset.Groups + " audience", claimset.Metadata + " audience"}},
 	} {

@@ -40,7 +40,7 @@ func (s *scene) complete(op *operation) proto.Message {
 		}
 	}
 	switch op.name() {
-	case "ProveSecondFactor", "ResetPassword": // its fields exclude each other
+	case "ProveSecondFactor", "ResetPassword", "SetApplicationClaimMappings": // its fields exclude each other
 		return s.sample(op)
 	case "FinishRegistration": // a password or a passkey
 		return &signetv1.FinishRegistrationRequest{

@@ -119,6 +119,7 @@ var stories = []struct {
 	{"roles of applications", appRoleStory},
 	{"nothing is revived", revivalStory},
 	{"role settings of an application", roleSettingsStory},
+	{"claims of an application", claimMappingsStory},
 	{"metadata", metadataStory},
 	{"sessions of one's own", mySessionStory},
 	{"sessions of a user", userSessionStory},

@@ -566,6 +566,61 @@ func roleSettingsStory(t *testing.T, c *Client) {
 	}
 }
 
+// claimMappingsStory: which claims an application declares.
+func claimMappingsStory(t *testing.T, c *Client) {
+	s, away := c.w.newScene(t), c.w.elsewhere(t)
+	groups := &signetv1.ClaimMapping{Source: signetv1.ClaimMapping_SOURCE_GROUP_NAMES, Claim: "groups",
+		Targets: []signetv1.ClaimMapping_Target{signetv1.ClaimMapping_TARGET_ID_TOKEN}}
+	with := func(change func(*signetv1.ClaimMapping)) *signetv1.SetApplicationClaimMappingsRequest {
+		m := proto.CloneOf(groups)
+		if change != nil {
+			change(m)
+		}
+		return &signetv1.SetApplicationClaimMappingsRequest{AppId: s.app, Mappings: []*signetv1.ClaimMapping{m}}
+	}
+	set := func(want int) {
+		t.Helper()
+		a := done[*signetv1.SetApplicationClaimMappingsResponse](t, c, s.owner, with(nil))
+		shown := c.app(t, s.owner, s.app)
+		if len(a.GetWarnings()) != want || len(shown.GetClaimMappingWarnings()) != want {
+			t.Errorf("it warns %v, and shows %v", a.GetWarnings(), shown.GetClaimMappingWarnings())
+		}
+		stands := proto.CloneOf(groups)
+		stands.Shape = signetv1.ClaimMapping_SHAPE_ARRAY
+		if len(shown.GetClaimMappings()) != 1 {
+			t.Fatalf("it shows %v", shown.GetClaimMappings())
+		}
+		sameMessage(t, "read back", shown.GetClaimMappings()[0], stands)
+	}
+	set(0)
+	// Guests may use it from now on.
+	done[*signetv1.SetApplicationRoleSettingsResponse](t, c, s.owner,
+		&signetv1.SetApplicationRoleSettingsRequest{AppId: s.app, ProjectId: s.project()})
+	set(1)
+	for name, x := range map[string]struct {
+		req  *signetv1.SetApplicationClaimMappingsRequest
+		want Want
+	}{
+		"an application of another one": {&signetv1.SetApplicationClaimMappingsRequest{AppId: away.app}, noApp},
+		"a reserved claim": {with(func(m *signetv1.ClaimMapping) { m.Claim = "Sub" }),
+			invalid("mappings[0].claim")},
+		"no source": {with(func(m *signetv1.ClaimMapping) { m.Source = 0 }), invalid("mappings[0].source")},
+		"no target": {with(func(m *signetv1.ClaimMapping) { m.Targets = nil }), invalid("mappings[0].targets")},
+		"too many of them": {&signetv1.SetApplicationClaimMappingsRequest{AppId: s.app,
+			Mappings: slices.Repeat([]*signetv1.ClaimMapping{groups}, 41)}, invalid("mappings")},
+	} {
+		t.Run(name, func(t *testing.T) { c.refused(t, x.want, s.owner, x.req) })
+	}
+	c.refused(t, permissionDenied, s.holder(t, settingsManager), with(func(m *signetv1.ClaimMapping) {
+		m.Source, m.MetadataKey = signetv1.ClaimMapping_SOURCE_METADATA, "team"
+	}))
+	done[*signetv1.SetApplicationClaimMappingsResponse](t, c, s.owner,
+		&signetv1.SetApplicationClaimMappingsRequest{AppId: s.app})
+	if got := c.app(t, s.owner, s.app).GetClaimMappings(); got != nil {
+		t.Errorf("in the end: %v", got)
+	}
+}
+
 // grantRace has the customer accept while the vendor withdraws: whichever comes first, nothing is left of it.
 func grantRace(t *testing.T, w *World) {
 	c := &Client{w, w.rest}

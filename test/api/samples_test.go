@@ -141,6 +141,11 @@ var samples = map[string]func(s *scene) proto.Message{
 			},
 		}
 	},
+	"SetApplicationClaimMappings": func(s *scene) proto.Message {
+		return &signetv1.SetApplicationClaimMappingsRequest{AppId: s.app, Mappings: []*signetv1.ClaimMapping{{
+			Source: signetv1.ClaimMapping_SOURCE_GROUP_NAMES, Claim: unique("sample"),
+			Targets: []signetv1.ClaimMapping_Target{signetv1.ClaimMapping_TARGET_ID_TOKEN}}}}
+	},
 	// Without roles it is for guests alone.
 	"SetOrganizationMember": func(s *scene) proto.Message { return setMember(s.org, s.user.UserID, userManager) },
 	"SetGroupRoles": func(s *scene) proto.Message {

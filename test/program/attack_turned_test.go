@@ -60,6 +60,8 @@ func turns(t *testing.T, app, project string) map[string]any {
 		"SetApplicationFirstParty": []turn{{"PUT", path + "/first_party", object{"firstParty": true}}},
 		"SetApplicationRoleSettings": []turn{{"PUT", path + "/role_settings", object{"projectId": project}},
 			{"PUT", path + "/role_settings", object{"groupsInTokens": true}}},
+		"SetApplicationClaimMappings": []turn{{"PUT", path + "/claim_mappings", object{"mappings": []object{
+			{"source": "SOURCE_GROUP_NAMES", "claim": "groups", "targets": []string{"TARGET_ID_TOKEN"}}}}}},
 		"AddApplication":          "a new one has no scopes",
 		"DeactivateApplication":   "takes away",
 		"ReactivateApplication":   "opens what stood there before",

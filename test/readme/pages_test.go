@@ -211,6 +211,7 @@ var guides = map[string]struct {
 		shown: `"state":"STATE_ACCEPTED"`},
 	"vendor-and-customers.md": {visit: func(p *person) func(string) { return p.toTheDevice },
 		shown: `"urn:signet:app_roles":{"org_`},
+	"claims.md": {visit: func(p *person) func(string) { return p.toTheDevice }, shown: `"groups":["k8s-admins"]`},
 	"caddy.md":  {shown: `"status":"ok"`},
 	"apache.md": {shown: `"status":"ok"`},
 }

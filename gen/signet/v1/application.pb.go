@@ -427,6 +427,306 @@ func (Application_State) EnumDescriptor() ([]byte, []int) {
 	return file_signet_v1_application_proto_rawDescGZIP(), []int{0, 0}
 }
 
+// Where the value comes from, and the scope that has to be granted for it.
+type ClaimMapping_Source int32
+
+const (
+	// Not a source.
+	ClaimMapping_SOURCE_UNSPECIFIED ClaimMapping_Source = 0
+	// Identifier of the user, as in `sub`.
+	ClaimMapping_SOURCE_USER_ID ClaimMapping_Source = 1
+	// Login name with the domain of the organization (`profile`).
+	ClaimMapping_SOURCE_LOGIN_NAME ClaimMapping_Source = 2
+	// User name (`profile`). Told only of people of the application's
+	// organization: those of another one can have the same.
+	ClaimMapping_SOURCE_USER_NAME ClaimMapping_Source = 3
+	// Display name (`profile`).
+	ClaimMapping_SOURCE_DISPLAY_NAME ClaimMapping_Source = 4
+	// First name (`profile`).
+	ClaimMapping_SOURCE_FIRST_NAME ClaimMapping_Source = 5
+	// Last name (`profile`).
+	ClaimMapping_SOURCE_LAST_NAME ClaimMapping_Source = 6
+	// Nickname (`profile`).
+	ClaimMapping_SOURCE_NICK_NAME ClaimMapping_Source = 7
+	// Preferred language (`profile`).
+	ClaimMapping_SOURCE_PREFERRED_LANGUAGE ClaimMapping_Source = 8
+	// Gender (`profile`).
+	ClaimMapping_SOURCE_GENDER ClaimMapping_Source = 9
+	// E-mail address, if it is verified (`email`).
+	ClaimMapping_SOURCE_EMAIL ClaimMapping_Source = 10
+	// Phone number, if it is verified (`phone`).
+	ClaimMapping_SOURCE_PHONE ClaimMapping_Source = 11
+	// Metadata of the user under a key. Told only of people of the application's
+	// organization.
+	ClaimMapping_SOURCE_METADATA ClaimMapping_Source = 12
+	// Names of the groups, a list.
+	ClaimMapping_SOURCE_GROUP_NAMES ClaimMapping_Source = 13
+	// Identifiers of the groups, a list.
+	ClaimMapping_SOURCE_GROUP_IDS ClaimMapping_Source = 14
+	// Keys of the roles in the application's project, a list.
+	ClaimMapping_SOURCE_APP_ROLES ClaimMapping_Source = 15
+	// Identifier of the person's organization (`urn:signet:org`).
+	ClaimMapping_SOURCE_ORG_ID ClaimMapping_Source = 16
+	// Name of the person's organization (`urn:signet:org`).
+	ClaimMapping_SOURCE_ORG_NAME ClaimMapping_Source = 17
+	// Primary domain of the person's organization (`urn:signet:org`).
+	ClaimMapping_SOURCE_ORG_PRIMARY_DOMAIN ClaimMapping_Source = 18
+	// Always the same text.
+	ClaimMapping_SOURCE_CONSTANT ClaimMapping_Source = 19
+)
+
+// Enum value maps for ClaimMapping_Source.
+var (
+	ClaimMapping_Source_name = map[int32]string{
+		0:  "SOURCE_UNSPECIFIED",
+		1:  "SOURCE_USER_ID",
+		2:  "SOURCE_LOGIN_NAME",
+		3:  "SOURCE_USER_NAME",
+		4:  "SOURCE_DISPLAY_NAME",
+		5:  "SOURCE_FIRST_NAME",
+		6:  "SOURCE_LAST_NAME",
+		7:  "SOURCE_NICK_NAME",
+		8:  "SOURCE_PREFERRED_LANGUAGE",
+		9:  "SOURCE_GENDER",
+		10: "SOURCE_EMAIL",
+		11: "SOURCE_PHONE",
+		12: "SOURCE_METADATA",
+		13: "SOURCE_GROUP_NAMES",
+		14: "SOURCE_GROUP_IDS",
+		15: "SOURCE_APP_ROLES",
+		16: "SOURCE_ORG_ID",
+		17: "SOURCE_ORG_NAME",
+		18: "SOURCE_ORG_PRIMARY_DOMAIN",
+		19: "SOURCE_CONSTANT",
+	}
+	ClaimMapping_Source_value = map[string]int32{
+		"SOURCE_UNSPECIFIED":        0,
+		"SOURCE_USER_ID":            1,
+		"SOURCE_LOGIN_NAME":         2,
+		"SOURCE_USER_NAME":          3,
+		"SOURCE_DISPLAY_NAME":       4,
+		"SOURCE_FIRST_NAME":         5,
+		"SOURCE_LAST_NAME":          6,
+		"SOURCE_NICK_NAME":          7,
+		"SOURCE_PREFERRED_LANGUAGE": 8,
+		"SOURCE_GENDER":             9,
+		"SOURCE_EMAIL":              10,
+		"SOURCE_PHONE":              11,
+		"SOURCE_METADATA":           12,
+		"SOURCE_GROUP_NAMES":        13,
+		"SOURCE_GROUP_IDS":          14,
+		"SOURCE_APP_ROLES":          15,
+		"SOURCE_ORG_ID":             16,
+		"SOURCE_ORG_NAME":           17,
+		"SOURCE_ORG_PRIMARY_DOMAIN": 18,
+		"SOURCE_CONSTANT":           19,
+	}
+)
+
+func (x ClaimMapping_Source) Enum() *ClaimMapping_Source {
+	p := new(ClaimMapping_Source)
+	*p = x
+	return p
+}
+
+func (x ClaimMapping_Source) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ClaimMapping_Source) Descriptor() protoreflect.EnumDescriptor {
+	return file_signet_v1_application_proto_enumTypes[7].Descriptor()
+}
+
+func (ClaimMapping_Source) Type() protoreflect.EnumType {
+	return &file_signet_v1_application_proto_enumTypes[7]
+}
+
+func (x ClaimMapping_Source) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ClaimMapping_Source.Descriptor instead.
+func (ClaimMapping_Source) EnumDescriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{1, 0}
+}
+
+// What the claim looks like.
+type ClaimMapping_Shape int32
+
+const (
+	// ARRAY for a list, STRING for others.
+	ClaimMapping_SHAPE_UNSPECIFIED ClaimMapping_Shape = 0
+	// A string. Not for a list.
+	ClaimMapping_SHAPE_STRING ClaimMapping_Shape = 1
+	// For a list: whether it has anything. For metadata and a constant: whether
+	// it is `true`.
+	ClaimMapping_SHAPE_BOOLEAN ClaimMapping_Shape = 2
+	// An array of strings.
+	ClaimMapping_SHAPE_ARRAY ClaimMapping_Shape = 3
+	// A list as one string. Values that have the separator are left out.
+	ClaimMapping_SHAPE_JOINED ClaimMapping_Shape = 4
+)
+
+// Enum value maps for ClaimMapping_Shape.
+var (
+	ClaimMapping_Shape_name = map[int32]string{
+		0: "SHAPE_UNSPECIFIED",
+		1: "SHAPE_STRING",
+		2: "SHAPE_BOOLEAN",
+		3: "SHAPE_ARRAY",
+		4: "SHAPE_JOINED",
+	}
+	ClaimMapping_Shape_value = map[string]int32{
+		"SHAPE_UNSPECIFIED": 0,
+		"SHAPE_STRING":      1,
+		"SHAPE_BOOLEAN":     2,
+		"SHAPE_ARRAY":       3,
+		"SHAPE_JOINED":      4,
+	}
+)
+
+func (x ClaimMapping_Shape) Enum() *ClaimMapping_Shape {
+	p := new(ClaimMapping_Shape)
+	*p = x
+	return p
+}
+
+func (x ClaimMapping_Shape) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ClaimMapping_Shape) Descriptor() protoreflect.EnumDescriptor {
+	return file_signet_v1_application_proto_enumTypes[8].Descriptor()
+}
+
+func (ClaimMapping_Shape) Type() protoreflect.EnumType {
+	return &file_signet_v1_application_proto_enumTypes[8]
+}
+
+func (x ClaimMapping_Shape) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ClaimMapping_Shape.Descriptor instead.
+func (ClaimMapping_Shape) EnumDescriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{1, 1}
+}
+
+// Where the claim is told.
+type ClaimMapping_Target int32
+
+const (
+	// Not a target.
+	ClaimMapping_TARGET_UNSPECIFIED ClaimMapping_Target = 0
+	// In ID tokens.
+	ClaimMapping_TARGET_ID_TOKEN ClaimMapping_Target = 1
+	// In access tokens that are JWTs.
+	ClaimMapping_TARGET_ACCESS_TOKEN ClaimMapping_Target = 2
+	// In the user info.
+	ClaimMapping_TARGET_USER_INFO ClaimMapping_Target = 3
+	// In the introspection.
+	ClaimMapping_TARGET_INTROSPECTION ClaimMapping_Target = 4
+	// As a SAML attribute. It is kept, and not told anywhere yet.
+	ClaimMapping_TARGET_SAML_ATTRIBUTE ClaimMapping_Target = 5
+)
+
+// Enum value maps for ClaimMapping_Target.
+var (
+	ClaimMapping_Target_name = map[int32]string{
+		0: "TARGET_UNSPECIFIED",
+		1: "TARGET_ID_TOKEN",
+		2: "TARGET_ACCESS_TOKEN",
+		3: "TARGET_USER_INFO",
+		4: "TARGET_INTROSPECTION",
+		5: "TARGET_SAML_ATTRIBUTE",
+	}
+	ClaimMapping_Target_value = map[string]int32{
+		"TARGET_UNSPECIFIED":    0,
+		"TARGET_ID_TOKEN":       1,
+		"TARGET_ACCESS_TOKEN":   2,
+		"TARGET_USER_INFO":      3,
+		"TARGET_INTROSPECTION":  4,
+		"TARGET_SAML_ATTRIBUTE": 5,
+	}
+)
+
+func (x ClaimMapping_Target) Enum() *ClaimMapping_Target {
+	p := new(ClaimMapping_Target)
+	*p = x
+	return p
+}
+
+func (x ClaimMapping_Target) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ClaimMapping_Target) Descriptor() protoreflect.EnumDescriptor {
+	return file_signet_v1_application_proto_enumTypes[9].Descriptor()
+}
+
+func (ClaimMapping_Target) Type() protoreflect.EnumType {
+	return &file_signet_v1_application_proto_enumTypes[9]
+}
+
+func (x ClaimMapping_Target) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ClaimMapping_Target.Descriptor instead.
+func (ClaimMapping_Target) EnumDescriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{1, 2}
+}
+
+// What a warning is about.
+type ClaimMappingWarning_Reason int32
+
+const (
+	// Never sent by the server.
+	ClaimMappingWarning_REASON_UNSPECIFIED ClaimMappingWarning_Reason = 0
+	// People of other organizations may use the application, and the claim is left
+	// out for them.
+	ClaimMappingWarning_REASON_LEFT_OUT_FOR_OTHERS ClaimMappingWarning_Reason = 1
+)
+
+// Enum value maps for ClaimMappingWarning_Reason.
+var (
+	ClaimMappingWarning_Reason_name = map[int32]string{
+		0: "REASON_UNSPECIFIED",
+		1: "REASON_LEFT_OUT_FOR_OTHERS",
+	}
+	ClaimMappingWarning_Reason_value = map[string]int32{
+		"REASON_UNSPECIFIED":         0,
+		"REASON_LEFT_OUT_FOR_OTHERS": 1,
+	}
+)
+
+func (x ClaimMappingWarning_Reason) Enum() *ClaimMappingWarning_Reason {
+	p := new(ClaimMappingWarning_Reason)
+	*p = x
+	return p
+}
+
+func (x ClaimMappingWarning_Reason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ClaimMappingWarning_Reason) Descriptor() protoreflect.EnumDescriptor {
+	return file_signet_v1_application_proto_enumTypes[10].Descriptor()
+}
+
+func (ClaimMappingWarning_Reason) Type() protoreflect.EnumType {
+	return &file_signet_v1_application_proto_enumTypes[10]
+}
+
+func (x ClaimMappingWarning_Reason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ClaimMappingWarning_Reason.Descriptor instead.
+func (ClaimMappingWarning_Reason) EnumDescriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{2, 0}
+}
+
 // Application as reads show it. Its secret is never shown.
 type Application struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -489,6 +789,10 @@ type Application struct {
 	// Where people begin to sign in who have not come from the application, such
 	// as those who accept an invitation for it. Empty: nowhere.
 	InitiateLoginUri string `protobuf:"bytes,28,opt,name=initiate_login_uri,json=initiateLoginUri,proto3" json:"initiate_login_uri,omitempty"`
+	// Claims that it declares (SetApplicationClaimMappings).
+	ClaimMappings []*ClaimMapping `protobuf:"bytes,40,rep,name=claim_mappings,json=claimMappings,proto3" json:"claim_mappings,omitempty"`
+	// Which of them to look at.
+	ClaimMappingWarnings []*ClaimMappingWarning `protobuf:"bytes,41,rep,name=claim_mapping_warnings,json=claimMappingWarnings,proto3" json:"claim_mapping_warnings,omitempty"`
 	// Whether its authorization requests must be pushed (RFC 9126): one that
 	// comes with plain parameters is refused.
 	PushedRequestsRequired bool `protobuf:"varint,50,opt,name=pushed_requests_required,json=pushedRequestsRequired,proto3" json:"pushed_requests_required,omitempty"`
@@ -725,6 +1029,20 @@ func (x *Application) GetInitiateLoginUri() string {
 	return ""
 }
 
+func (x *Application) GetClaimMappings() []*ClaimMapping {
+	if x != nil {
+		return x.ClaimMappings
+	}
+	return nil
+}
+
+func (x *Application) GetClaimMappingWarnings() []*ClaimMappingWarning {
+	if x != nil {
+		return x.ClaimMappingWarnings
+	}
+	return nil
+}
+
 func (x *Application) GetPushedRequestsRequired() bool {
 	if x != nil {
 		return x.PushedRequestsRequired
@@ -737,6 +1055,216 @@ func (x *Application) GetDpopRequired() bool {
 		return x.DpopRequired
 	}
 	return false
+}
+
+// A claim that an application declares.
+type ClaimMapping struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where the value comes from. Required.
+	Source ClaimMapping_Source `protobuf:"varint,1,opt,name=source,proto3,enum=signet.v1.ClaimMapping_Source" json:"source,omitempty"`
+	// For METADATA: the key, 1 to 100 of the characters `a-z`, `A-Z`, `0-9`, `.`,
+	// `_` and `-`. Left out for others.
+	MetadataKey string `protobuf:"bytes,2,opt,name=metadata_key,json=metadataKey,proto3" json:"metadata_key,omitempty"`
+	// For CONSTANT: the text, at most 200 characters. Left out for others.
+	Constant string `protobuf:"bytes,3,opt,name=constant,proto3" json:"constant,omitempty"`
+	// Name of the claim: 1 to 200 printable ASCII characters without spaces,
+	// quotation marks and backslashes. Not one of OpenID Connect, OAuth and JWT,
+	// such as `sub` and `email`, nor one that begins with `urn:signet:`.
+	Claim string `protobuf:"bytes,4,opt,name=claim,proto3" json:"claim,omitempty"`
+	// Name of a member: the claim is an object, and this is one of its members.
+	// Several mappings with the same claim make one object. Empty: the claim is the
+	// value itself.
+	Member string `protobuf:"bytes,5,opt,name=member,proto3" json:"member,omitempty"`
+	// What it looks like.
+	Shape ClaimMapping_Shape `protobuf:"varint,6,opt,name=shape,proto3,enum=signet.v1.ClaimMapping_Shape" json:"shape,omitempty"`
+	// For JOINED: `,`, `;`, `|`, `:`, `/` or a space. Left out: `,`.
+	Separator string `protobuf:"bytes,7,opt,name=separator,proto3" json:"separator,omitempty"`
+	// Stands before every value, at most 100 characters. Before groups and roles
+	// `{orgId}` stands for the identifier of their organization, followed by a
+	// character such as `:`; then they are told of people of other organizations,
+	// too.
+	Prefix string `protobuf:"bytes,8,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// Where the claim is told, at least one.
+	Targets []ClaimMapping_Target `protobuf:"varint,9,rep,packed,name=targets,proto3,enum=signet.v1.ClaimMapping_Target" json:"targets,omitempty"`
+	// For groups and roles: only those that begin with this text, at most 200
+	// characters, or that `only` names.
+	BeginsWith string `protobuf:"bytes,10,opt,name=begins_with,json=beginsWith,proto3" json:"begins_with,omitempty"`
+	// For groups and roles: only these, or those that begin with `beginsWith`: at
+	// most 50 of at most 200 characters.
+	Only          []string `protobuf:"bytes,11,rep,name=only,proto3" json:"only,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClaimMapping) Reset() {
+	*x = ClaimMapping{}
+	mi := &file_signet_v1_application_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClaimMapping) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClaimMapping) ProtoMessage() {}
+
+func (x *ClaimMapping) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClaimMapping.ProtoReflect.Descriptor instead.
+func (*ClaimMapping) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ClaimMapping) GetSource() ClaimMapping_Source {
+	if x != nil {
+		return x.Source
+	}
+	return ClaimMapping_SOURCE_UNSPECIFIED
+}
+
+func (x *ClaimMapping) GetMetadataKey() string {
+	if x != nil {
+		return x.MetadataKey
+	}
+	return ""
+}
+
+func (x *ClaimMapping) GetConstant() string {
+	if x != nil {
+		return x.Constant
+	}
+	return ""
+}
+
+func (x *ClaimMapping) GetClaim() string {
+	if x != nil {
+		return x.Claim
+	}
+	return ""
+}
+
+func (x *ClaimMapping) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *ClaimMapping) GetShape() ClaimMapping_Shape {
+	if x != nil {
+		return x.Shape
+	}
+	return ClaimMapping_SHAPE_UNSPECIFIED
+}
+
+func (x *ClaimMapping) GetSeparator() string {
+	if x != nil {
+		return x.Separator
+	}
+	return ""
+}
+
+func (x *ClaimMapping) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *ClaimMapping) GetTargets() []ClaimMapping_Target {
+	if x != nil {
+		return x.Targets
+	}
+	return nil
+}
+
+func (x *ClaimMapping) GetBeginsWith() string {
+	if x != nil {
+		return x.BeginsWith
+	}
+	return ""
+}
+
+func (x *ClaimMapping) GetOnly() []string {
+	if x != nil {
+		return x.Only
+	}
+	return nil
+}
+
+// What to look at about a claim that an application declares.
+type ClaimMappingWarning struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is wrong, and what to do.
+	Message string `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
+	// Which of the mappings, from 0.
+	Mapping int32 `protobuf:"varint,2,opt,name=mapping,proto3" json:"mapping,omitempty"`
+	// What the warning is about.
+	Reason        ClaimMappingWarning_Reason `protobuf:"varint,3,opt,name=reason,proto3,enum=signet.v1.ClaimMappingWarning_Reason" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClaimMappingWarning) Reset() {
+	*x = ClaimMappingWarning{}
+	mi := &file_signet_v1_application_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClaimMappingWarning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClaimMappingWarning) ProtoMessage() {}
+
+func (x *ClaimMappingWarning) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClaimMappingWarning.ProtoReflect.Descriptor instead.
+func (*ClaimMappingWarning) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ClaimMappingWarning) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *ClaimMappingWarning) GetMapping() int32 {
+	if x != nil {
+		return x.Mapping
+	}
+	return 0
+}
+
+func (x *ClaimMappingWarning) GetReason() ClaimMappingWarning_Reason {
+	if x != nil {
+		return x.Reason
+	}
+	return ClaimMappingWarning_REASON_UNSPECIFIED
 }
 
 // FirstParty says who marked an application as the operator's own.
@@ -752,7 +1280,7 @@ type FirstParty struct {
 
 func (x *FirstParty) Reset() {
 	*x = FirstParty{}
-	mi := &file_signet_v1_application_proto_msgTypes[1]
+	mi := &file_signet_v1_application_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +1292,7 @@ func (x *FirstParty) String() string {
 func (*FirstParty) ProtoMessage() {}
 
 func (x *FirstParty) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[1]
+	mi := &file_signet_v1_application_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +1305,7 @@ func (x *FirstParty) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FirstParty.ProtoReflect.Descriptor instead.
 func (*FirstParty) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{1}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *FirstParty) GetUserId() string {
@@ -814,7 +1342,7 @@ type ApplicationRoleSettings struct {
 
 func (x *ApplicationRoleSettings) Reset() {
 	*x = ApplicationRoleSettings{}
-	mi := &file_signet_v1_application_proto_msgTypes[2]
+	mi := &file_signet_v1_application_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -826,7 +1354,7 @@ func (x *ApplicationRoleSettings) String() string {
 func (*ApplicationRoleSettings) ProtoMessage() {}
 
 func (x *ApplicationRoleSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[2]
+	mi := &file_signet_v1_application_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -839,7 +1367,7 @@ func (x *ApplicationRoleSettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplicationRoleSettings.ProtoReflect.Descriptor instead.
 func (*ApplicationRoleSettings) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{2}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ApplicationRoleSettings) GetProjectId() string {
@@ -897,7 +1425,7 @@ type ApplicationKey struct {
 
 func (x *ApplicationKey) Reset() {
 	*x = ApplicationKey{}
-	mi := &file_signet_v1_application_proto_msgTypes[3]
+	mi := &file_signet_v1_application_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -909,7 +1437,7 @@ func (x *ApplicationKey) String() string {
 func (*ApplicationKey) ProtoMessage() {}
 
 func (x *ApplicationKey) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[3]
+	mi := &file_signet_v1_application_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -922,7 +1450,7 @@ func (x *ApplicationKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplicationKey.ProtoReflect.Descriptor instead.
 func (*ApplicationKey) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{3}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ApplicationKey) GetKeyId() string {
@@ -1023,7 +1551,7 @@ type AddApplicationRequest struct {
 
 func (x *AddApplicationRequest) Reset() {
 	*x = AddApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[4]
+	mi := &file_signet_v1_application_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1035,7 +1563,7 @@ func (x *AddApplicationRequest) String() string {
 func (*AddApplicationRequest) ProtoMessage() {}
 
 func (x *AddApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[4]
+	mi := &file_signet_v1_application_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1048,7 +1576,7 @@ func (x *AddApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddApplicationRequest.ProtoReflect.Descriptor instead.
 func (*AddApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{4}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AddApplicationRequest) GetName() string {
@@ -1200,7 +1728,7 @@ type AddApplicationResponse struct {
 
 func (x *AddApplicationResponse) Reset() {
 	*x = AddApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[5]
+	mi := &file_signet_v1_application_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1212,7 +1740,7 @@ func (x *AddApplicationResponse) String() string {
 func (*AddApplicationResponse) ProtoMessage() {}
 
 func (x *AddApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[5]
+	mi := &file_signet_v1_application_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1225,7 +1753,7 @@ func (x *AddApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddApplicationResponse.ProtoReflect.Descriptor instead.
 func (*AddApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{5}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AddApplicationResponse) GetDetails() *Details {
@@ -1260,7 +1788,7 @@ type GetApplicationRequest struct {
 
 func (x *GetApplicationRequest) Reset() {
 	*x = GetApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[6]
+	mi := &file_signet_v1_application_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1800,7 @@ func (x *GetApplicationRequest) String() string {
 func (*GetApplicationRequest) ProtoMessage() {}
 
 func (x *GetApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[6]
+	mi := &file_signet_v1_application_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1813,7 @@ func (x *GetApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetApplicationRequest.ProtoReflect.Descriptor instead.
 func (*GetApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{6}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetApplicationRequest) GetAppId() string {
@@ -1306,7 +1834,7 @@ type GetApplicationResponse struct {
 
 func (x *GetApplicationResponse) Reset() {
 	*x = GetApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[7]
+	mi := &file_signet_v1_application_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1318,7 +1846,7 @@ func (x *GetApplicationResponse) String() string {
 func (*GetApplicationResponse) ProtoMessage() {}
 
 func (x *GetApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[7]
+	mi := &file_signet_v1_application_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1331,7 +1859,7 @@ func (x *GetApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetApplicationResponse.ProtoReflect.Descriptor instead.
 func (*GetApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{7}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetApplicationResponse) GetApp() *Application {
@@ -1352,7 +1880,7 @@ type ListApplicationRefusalsRequest struct {
 
 func (x *ListApplicationRefusalsRequest) Reset() {
 	*x = ListApplicationRefusalsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[8]
+	mi := &file_signet_v1_application_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1364,7 +1892,7 @@ func (x *ListApplicationRefusalsRequest) String() string {
 func (*ListApplicationRefusalsRequest) ProtoMessage() {}
 
 func (x *ListApplicationRefusalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[8]
+	mi := &file_signet_v1_application_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1377,7 +1905,7 @@ func (x *ListApplicationRefusalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApplicationRefusalsRequest.ProtoReflect.Descriptor instead.
 func (*ListApplicationRefusalsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{8}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListApplicationRefusalsRequest) GetAppId() string {
@@ -1402,7 +1930,7 @@ type ListApplicationRefusalsResponse struct {
 
 func (x *ListApplicationRefusalsResponse) Reset() {
 	*x = ListApplicationRefusalsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[9]
+	mi := &file_signet_v1_application_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1414,7 +1942,7 @@ func (x *ListApplicationRefusalsResponse) String() string {
 func (*ListApplicationRefusalsResponse) ProtoMessage() {}
 
 func (x *ListApplicationRefusalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[9]
+	mi := &file_signet_v1_application_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1427,7 +1955,7 @@ func (x *ListApplicationRefusalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApplicationRefusalsResponse.ProtoReflect.Descriptor instead.
 func (*ListApplicationRefusalsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{9}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListApplicationRefusalsResponse) GetRefusals() []*ApplicationRefusal {
@@ -1469,7 +1997,7 @@ type ApplicationRefusal struct {
 
 func (x *ApplicationRefusal) Reset() {
 	*x = ApplicationRefusal{}
-	mi := &file_signet_v1_application_proto_msgTypes[10]
+	mi := &file_signet_v1_application_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1481,7 +2009,7 @@ func (x *ApplicationRefusal) String() string {
 func (*ApplicationRefusal) ProtoMessage() {}
 
 func (x *ApplicationRefusal) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[10]
+	mi := &file_signet_v1_application_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1494,7 +2022,7 @@ func (x *ApplicationRefusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplicationRefusal.ProtoReflect.Descriptor instead.
 func (*ApplicationRefusal) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{10}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ApplicationRefusal) GetCause() string {
@@ -1538,7 +2066,7 @@ type ApplicationRefusalCount struct {
 
 func (x *ApplicationRefusalCount) Reset() {
 	*x = ApplicationRefusalCount{}
-	mi := &file_signet_v1_application_proto_msgTypes[11]
+	mi := &file_signet_v1_application_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1550,7 +2078,7 @@ func (x *ApplicationRefusalCount) String() string {
 func (*ApplicationRefusalCount) ProtoMessage() {}
 
 func (x *ApplicationRefusalCount) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[11]
+	mi := &file_signet_v1_application_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1563,7 +2091,7 @@ func (x *ApplicationRefusalCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplicationRefusalCount.ProtoReflect.Descriptor instead.
 func (*ApplicationRefusalCount) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{11}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ApplicationRefusalCount) GetCause() string {
@@ -1600,7 +2128,7 @@ type ListApplicationsRequest struct {
 
 func (x *ListApplicationsRequest) Reset() {
 	*x = ListApplicationsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[12]
+	mi := &file_signet_v1_application_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1612,7 +2140,7 @@ func (x *ListApplicationsRequest) String() string {
 func (*ListApplicationsRequest) ProtoMessage() {}
 
 func (x *ListApplicationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[12]
+	mi := &file_signet_v1_application_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1625,7 +2153,7 @@ func (x *ListApplicationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApplicationsRequest.ProtoReflect.Descriptor instead.
 func (*ListApplicationsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{12}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListApplicationsRequest) GetPageSize() int32 {
@@ -1677,7 +2205,7 @@ type ListApplicationsResponse struct {
 
 func (x *ListApplicationsResponse) Reset() {
 	*x = ListApplicationsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[13]
+	mi := &file_signet_v1_application_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +2217,7 @@ func (x *ListApplicationsResponse) String() string {
 func (*ListApplicationsResponse) ProtoMessage() {}
 
 func (x *ListApplicationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[13]
+	mi := &file_signet_v1_application_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +2230,7 @@ func (x *ListApplicationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApplicationsResponse.ProtoReflect.Descriptor instead.
 func (*ListApplicationsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{13}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListApplicationsResponse) GetApps() []*Application {
@@ -1786,7 +2314,7 @@ type ModifyApplicationRequest struct {
 
 func (x *ModifyApplicationRequest) Reset() {
 	*x = ModifyApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[14]
+	mi := &file_signet_v1_application_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1798,7 +2326,7 @@ func (x *ModifyApplicationRequest) String() string {
 func (*ModifyApplicationRequest) ProtoMessage() {}
 
 func (x *ModifyApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[14]
+	mi := &file_signet_v1_application_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1811,7 +2339,7 @@ func (x *ModifyApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModifyApplicationRequest.ProtoReflect.Descriptor instead.
 func (*ModifyApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{14}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ModifyApplicationRequest) GetAppId() string {
@@ -1965,7 +2493,7 @@ type ModifyApplicationResponse struct {
 
 func (x *ModifyApplicationResponse) Reset() {
 	*x = ModifyApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[15]
+	mi := &file_signet_v1_application_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1977,7 +2505,7 @@ func (x *ModifyApplicationResponse) String() string {
 func (*ModifyApplicationResponse) ProtoMessage() {}
 
 func (x *ModifyApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[15]
+	mi := &file_signet_v1_application_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1990,7 +2518,7 @@ func (x *ModifyApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModifyApplicationResponse.ProtoReflect.Descriptor instead.
 func (*ModifyApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{15}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ModifyApplicationResponse) GetDetails() *Details {
@@ -2011,7 +2539,7 @@ type DeactivateApplicationRequest struct {
 
 func (x *DeactivateApplicationRequest) Reset() {
 	*x = DeactivateApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[16]
+	mi := &file_signet_v1_application_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2023,7 +2551,7 @@ func (x *DeactivateApplicationRequest) String() string {
 func (*DeactivateApplicationRequest) ProtoMessage() {}
 
 func (x *DeactivateApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[16]
+	mi := &file_signet_v1_application_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2036,7 +2564,7 @@ func (x *DeactivateApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateApplicationRequest.ProtoReflect.Descriptor instead.
 func (*DeactivateApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{16}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DeactivateApplicationRequest) GetAppId() string {
@@ -2057,7 +2585,7 @@ type DeactivateApplicationResponse struct {
 
 func (x *DeactivateApplicationResponse) Reset() {
 	*x = DeactivateApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[17]
+	mi := &file_signet_v1_application_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2069,7 +2597,7 @@ func (x *DeactivateApplicationResponse) String() string {
 func (*DeactivateApplicationResponse) ProtoMessage() {}
 
 func (x *DeactivateApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[17]
+	mi := &file_signet_v1_application_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2082,7 +2610,7 @@ func (x *DeactivateApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateApplicationResponse.ProtoReflect.Descriptor instead.
 func (*DeactivateApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{17}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DeactivateApplicationResponse) GetDetails() *Details {
@@ -2103,7 +2631,7 @@ type ReactivateApplicationRequest struct {
 
 func (x *ReactivateApplicationRequest) Reset() {
 	*x = ReactivateApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[18]
+	mi := &file_signet_v1_application_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2115,7 +2643,7 @@ func (x *ReactivateApplicationRequest) String() string {
 func (*ReactivateApplicationRequest) ProtoMessage() {}
 
 func (x *ReactivateApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[18]
+	mi := &file_signet_v1_application_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2128,7 +2656,7 @@ func (x *ReactivateApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateApplicationRequest.ProtoReflect.Descriptor instead.
 func (*ReactivateApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{18}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReactivateApplicationRequest) GetAppId() string {
@@ -2149,7 +2677,7 @@ type ReactivateApplicationResponse struct {
 
 func (x *ReactivateApplicationResponse) Reset() {
 	*x = ReactivateApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[19]
+	mi := &file_signet_v1_application_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2161,7 +2689,7 @@ func (x *ReactivateApplicationResponse) String() string {
 func (*ReactivateApplicationResponse) ProtoMessage() {}
 
 func (x *ReactivateApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[19]
+	mi := &file_signet_v1_application_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2174,7 +2702,7 @@ func (x *ReactivateApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateApplicationResponse.ProtoReflect.Descriptor instead.
 func (*ReactivateApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{19}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReactivateApplicationResponse) GetDetails() *Details {
@@ -2195,7 +2723,7 @@ type RemoveApplicationRequest struct {
 
 func (x *RemoveApplicationRequest) Reset() {
 	*x = RemoveApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[20]
+	mi := &file_signet_v1_application_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2207,7 +2735,7 @@ func (x *RemoveApplicationRequest) String() string {
 func (*RemoveApplicationRequest) ProtoMessage() {}
 
 func (x *RemoveApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[20]
+	mi := &file_signet_v1_application_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2220,7 +2748,7 @@ func (x *RemoveApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationRequest.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{20}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RemoveApplicationRequest) GetAppId() string {
@@ -2241,7 +2769,7 @@ type RemoveApplicationResponse struct {
 
 func (x *RemoveApplicationResponse) Reset() {
 	*x = RemoveApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[21]
+	mi := &file_signet_v1_application_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2253,7 +2781,7 @@ func (x *RemoveApplicationResponse) String() string {
 func (*RemoveApplicationResponse) ProtoMessage() {}
 
 func (x *RemoveApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[21]
+	mi := &file_signet_v1_application_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2266,7 +2794,7 @@ func (x *RemoveApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationResponse.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{21}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RemoveApplicationResponse) GetDetails() *Details {
@@ -2289,7 +2817,7 @@ type GenerateApplicationSecretRequest struct {
 
 func (x *GenerateApplicationSecretRequest) Reset() {
 	*x = GenerateApplicationSecretRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[22]
+	mi := &file_signet_v1_application_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2301,7 +2829,7 @@ func (x *GenerateApplicationSecretRequest) String() string {
 func (*GenerateApplicationSecretRequest) ProtoMessage() {}
 
 func (x *GenerateApplicationSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[22]
+	mi := &file_signet_v1_application_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2314,7 +2842,7 @@ func (x *GenerateApplicationSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateApplicationSecretRequest.ProtoReflect.Descriptor instead.
 func (*GenerateApplicationSecretRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{22}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GenerateApplicationSecretRequest) GetAppId() string {
@@ -2344,7 +2872,7 @@ type GenerateApplicationSecretResponse struct {
 
 func (x *GenerateApplicationSecretResponse) Reset() {
 	*x = GenerateApplicationSecretResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[23]
+	mi := &file_signet_v1_application_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2356,7 +2884,7 @@ func (x *GenerateApplicationSecretResponse) String() string {
 func (*GenerateApplicationSecretResponse) ProtoMessage() {}
 
 func (x *GenerateApplicationSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[23]
+	mi := &file_signet_v1_application_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2369,7 +2897,7 @@ func (x *GenerateApplicationSecretResponse) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use GenerateApplicationSecretResponse.ProtoReflect.Descriptor instead.
 func (*GenerateApplicationSecretResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{23}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GenerateApplicationSecretResponse) GetDetails() *Details {
@@ -2397,7 +2925,7 @@ type RemoveApplicationSecretRequest struct {
 
 func (x *RemoveApplicationSecretRequest) Reset() {
 	*x = RemoveApplicationSecretRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[24]
+	mi := &file_signet_v1_application_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2409,7 +2937,7 @@ func (x *RemoveApplicationSecretRequest) String() string {
 func (*RemoveApplicationSecretRequest) ProtoMessage() {}
 
 func (x *RemoveApplicationSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[24]
+	mi := &file_signet_v1_application_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2422,7 +2950,7 @@ func (x *RemoveApplicationSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationSecretRequest.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationSecretRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{24}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *RemoveApplicationSecretRequest) GetAppId() string {
@@ -2443,7 +2971,7 @@ type RemoveApplicationSecretResponse struct {
 
 func (x *RemoveApplicationSecretResponse) Reset() {
 	*x = RemoveApplicationSecretResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[25]
+	mi := &file_signet_v1_application_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +2983,7 @@ func (x *RemoveApplicationSecretResponse) String() string {
 func (*RemoveApplicationSecretResponse) ProtoMessage() {}
 
 func (x *RemoveApplicationSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[25]
+	mi := &file_signet_v1_application_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +2996,7 @@ func (x *RemoveApplicationSecretResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationSecretResponse.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationSecretResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{25}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RemoveApplicationSecretResponse) GetDetails() *Details {
@@ -2494,7 +3022,7 @@ type AddApplicationKeyRequest struct {
 
 func (x *AddApplicationKeyRequest) Reset() {
 	*x = AddApplicationKeyRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[26]
+	mi := &file_signet_v1_application_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2506,7 +3034,7 @@ func (x *AddApplicationKeyRequest) String() string {
 func (*AddApplicationKeyRequest) ProtoMessage() {}
 
 func (x *AddApplicationKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[26]
+	mi := &file_signet_v1_application_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2519,7 +3047,7 @@ func (x *AddApplicationKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddApplicationKeyRequest.ProtoReflect.Descriptor instead.
 func (*AddApplicationKeyRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{26}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *AddApplicationKeyRequest) GetAppId() string {
@@ -2556,7 +3084,7 @@ type AddApplicationKeyResponse struct {
 
 func (x *AddApplicationKeyResponse) Reset() {
 	*x = AddApplicationKeyResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[27]
+	mi := &file_signet_v1_application_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2568,7 +3096,7 @@ func (x *AddApplicationKeyResponse) String() string {
 func (*AddApplicationKeyResponse) ProtoMessage() {}
 
 func (x *AddApplicationKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[27]
+	mi := &file_signet_v1_application_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2581,7 +3109,7 @@ func (x *AddApplicationKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddApplicationKeyResponse.ProtoReflect.Descriptor instead.
 func (*AddApplicationKeyResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{27}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *AddApplicationKeyResponse) GetDetails() *Details {
@@ -2611,7 +3139,7 @@ type RemoveApplicationKeyRequest struct {
 
 func (x *RemoveApplicationKeyRequest) Reset() {
 	*x = RemoveApplicationKeyRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[28]
+	mi := &file_signet_v1_application_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2623,7 +3151,7 @@ func (x *RemoveApplicationKeyRequest) String() string {
 func (*RemoveApplicationKeyRequest) ProtoMessage() {}
 
 func (x *RemoveApplicationKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[28]
+	mi := &file_signet_v1_application_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2636,7 +3164,7 @@ func (x *RemoveApplicationKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationKeyRequest.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationKeyRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{28}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RemoveApplicationKeyRequest) GetAppId() string {
@@ -2664,7 +3192,7 @@ type RemoveApplicationKeyResponse struct {
 
 func (x *RemoveApplicationKeyResponse) Reset() {
 	*x = RemoveApplicationKeyResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[29]
+	mi := &file_signet_v1_application_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2676,7 +3204,7 @@ func (x *RemoveApplicationKeyResponse) String() string {
 func (*RemoveApplicationKeyResponse) ProtoMessage() {}
 
 func (x *RemoveApplicationKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[29]
+	mi := &file_signet_v1_application_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2689,7 +3217,7 @@ func (x *RemoveApplicationKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationKeyResponse.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationKeyResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{29}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RemoveApplicationKeyResponse) GetDetails() *Details {
@@ -2720,7 +3248,7 @@ type SetApplicationAPIAccessRequest struct {
 
 func (x *SetApplicationAPIAccessRequest) Reset() {
 	*x = SetApplicationAPIAccessRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[30]
+	mi := &file_signet_v1_application_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2732,7 +3260,7 @@ func (x *SetApplicationAPIAccessRequest) String() string {
 func (*SetApplicationAPIAccessRequest) ProtoMessage() {}
 
 func (x *SetApplicationAPIAccessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[30]
+	mi := &file_signet_v1_application_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2745,7 +3273,7 @@ func (x *SetApplicationAPIAccessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationAPIAccessRequest.ProtoReflect.Descriptor instead.
 func (*SetApplicationAPIAccessRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{30}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SetApplicationAPIAccessRequest) GetAppId() string {
@@ -2773,7 +3301,7 @@ type SetApplicationAPIAccessResponse struct {
 
 func (x *SetApplicationAPIAccessResponse) Reset() {
 	*x = SetApplicationAPIAccessResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[31]
+	mi := &file_signet_v1_application_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2785,7 +3313,7 @@ func (x *SetApplicationAPIAccessResponse) String() string {
 func (*SetApplicationAPIAccessResponse) ProtoMessage() {}
 
 func (x *SetApplicationAPIAccessResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[31]
+	mi := &file_signet_v1_application_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2798,7 +3326,7 @@ func (x *SetApplicationAPIAccessResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationAPIAccessResponse.ProtoReflect.Descriptor instead.
 func (*SetApplicationAPIAccessResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{31}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SetApplicationAPIAccessResponse) GetDetails() *Details {
@@ -2821,7 +3349,7 @@ type SetApplicationOwnSignInRequest struct {
 
 func (x *SetApplicationOwnSignInRequest) Reset() {
 	*x = SetApplicationOwnSignInRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[32]
+	mi := &file_signet_v1_application_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2833,7 +3361,7 @@ func (x *SetApplicationOwnSignInRequest) String() string {
 func (*SetApplicationOwnSignInRequest) ProtoMessage() {}
 
 func (x *SetApplicationOwnSignInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[32]
+	mi := &file_signet_v1_application_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2846,7 +3374,7 @@ func (x *SetApplicationOwnSignInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationOwnSignInRequest.ProtoReflect.Descriptor instead.
 func (*SetApplicationOwnSignInRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{32}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SetApplicationOwnSignInRequest) GetAppId() string {
@@ -2874,7 +3402,7 @@ type SetApplicationOwnSignInResponse struct {
 
 func (x *SetApplicationOwnSignInResponse) Reset() {
 	*x = SetApplicationOwnSignInResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[33]
+	mi := &file_signet_v1_application_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2886,7 +3414,7 @@ func (x *SetApplicationOwnSignInResponse) String() string {
 func (*SetApplicationOwnSignInResponse) ProtoMessage() {}
 
 func (x *SetApplicationOwnSignInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[33]
+	mi := &file_signet_v1_application_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2899,7 +3427,7 @@ func (x *SetApplicationOwnSignInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationOwnSignInResponse.ProtoReflect.Descriptor instead.
 func (*SetApplicationOwnSignInResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{33}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SetApplicationOwnSignInResponse) GetDetails() *Details {
@@ -2922,7 +3450,7 @@ type SetApplicationFirstPartyRequest struct {
 
 func (x *SetApplicationFirstPartyRequest) Reset() {
 	*x = SetApplicationFirstPartyRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[34]
+	mi := &file_signet_v1_application_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2934,7 +3462,7 @@ func (x *SetApplicationFirstPartyRequest) String() string {
 func (*SetApplicationFirstPartyRequest) ProtoMessage() {}
 
 func (x *SetApplicationFirstPartyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[34]
+	mi := &file_signet_v1_application_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2947,7 +3475,7 @@ func (x *SetApplicationFirstPartyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationFirstPartyRequest.ProtoReflect.Descriptor instead.
 func (*SetApplicationFirstPartyRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{34}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SetApplicationFirstPartyRequest) GetAppId() string {
@@ -2975,7 +3503,7 @@ type SetApplicationFirstPartyResponse struct {
 
 func (x *SetApplicationFirstPartyResponse) Reset() {
 	*x = SetApplicationFirstPartyResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[35]
+	mi := &file_signet_v1_application_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2987,7 +3515,7 @@ func (x *SetApplicationFirstPartyResponse) String() string {
 func (*SetApplicationFirstPartyResponse) ProtoMessage() {}
 
 func (x *SetApplicationFirstPartyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[35]
+	mi := &file_signet_v1_application_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3000,7 +3528,7 @@ func (x *SetApplicationFirstPartyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationFirstPartyResponse.ProtoReflect.Descriptor instead.
 func (*SetApplicationFirstPartyResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{35}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SetApplicationFirstPartyResponse) GetDetails() *Details {
@@ -3035,7 +3563,7 @@ type SetApplicationRoleSettingsRequest struct {
 
 func (x *SetApplicationRoleSettingsRequest) Reset() {
 	*x = SetApplicationRoleSettingsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[36]
+	mi := &file_signet_v1_application_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3047,7 +3575,7 @@ func (x *SetApplicationRoleSettingsRequest) String() string {
 func (*SetApplicationRoleSettingsRequest) ProtoMessage() {}
 
 func (x *SetApplicationRoleSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[36]
+	mi := &file_signet_v1_application_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3060,7 +3588,7 @@ func (x *SetApplicationRoleSettingsRequest) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use SetApplicationRoleSettingsRequest.ProtoReflect.Descriptor instead.
 func (*SetApplicationRoleSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{36}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SetApplicationRoleSettingsRequest) GetAppId() string {
@@ -3116,7 +3644,7 @@ type SetApplicationRoleSettingsResponse struct {
 
 func (x *SetApplicationRoleSettingsResponse) Reset() {
 	*x = SetApplicationRoleSettingsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[37]
+	mi := &file_signet_v1_application_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3128,7 +3656,7 @@ func (x *SetApplicationRoleSettingsResponse) String() string {
 func (*SetApplicationRoleSettingsResponse) ProtoMessage() {}
 
 func (x *SetApplicationRoleSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[37]
+	mi := &file_signet_v1_application_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3141,12 +3669,122 @@ func (x *SetApplicationRoleSettingsResponse) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use SetApplicationRoleSettingsResponse.ProtoReflect.Descriptor instead.
 func (*SetApplicationRoleSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{37}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SetApplicationRoleSettingsResponse) GetDetails() *Details {
 	if x != nil {
 		return x.Details
+	}
+	return nil
+}
+
+// The claims that the application declares from now on.
+type SetApplicationClaimMappingsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the application.
+	AppId string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
+	// All of them, at most 40 and 16 KiB.
+	Mappings      []*ClaimMapping `protobuf:"bytes,2,rep,name=mappings,proto3" json:"mappings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetApplicationClaimMappingsRequest) Reset() {
+	*x = SetApplicationClaimMappingsRequest{}
+	mi := &file_signet_v1_application_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetApplicationClaimMappingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetApplicationClaimMappingsRequest) ProtoMessage() {}
+
+func (x *SetApplicationClaimMappingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetApplicationClaimMappingsRequest.ProtoReflect.Descriptor instead.
+func (*SetApplicationClaimMappingsRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *SetApplicationClaimMappingsRequest) GetAppId() string {
+	if x != nil {
+		return x.AppId
+	}
+	return ""
+}
+
+func (x *SetApplicationClaimMappingsRequest) GetMappings() []*ClaimMapping {
+	if x != nil {
+		return x.Mappings
+	}
+	return nil
+}
+
+// Answer to SetApplicationClaimMappings.
+type SetApplicationClaimMappingsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the application after the change.
+	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	// What to look at: the mappings were set all the same.
+	Warnings      []*ClaimMappingWarning `protobuf:"bytes,2,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetApplicationClaimMappingsResponse) Reset() {
+	*x = SetApplicationClaimMappingsResponse{}
+	mi := &file_signet_v1_application_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetApplicationClaimMappingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetApplicationClaimMappingsResponse) ProtoMessage() {}
+
+func (x *SetApplicationClaimMappingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetApplicationClaimMappingsResponse.ProtoReflect.Descriptor instead.
+func (*SetApplicationClaimMappingsResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *SetApplicationClaimMappingsResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+func (x *SetApplicationClaimMappingsResponse) GetWarnings() []*ClaimMappingWarning {
+	if x != nil {
+		return x.Warnings
 	}
 	return nil
 }
@@ -3165,7 +3803,7 @@ type ListAllOrganizationsApplicationsRequest struct {
 
 func (x *ListAllOrganizationsApplicationsRequest) Reset() {
 	*x = ListAllOrganizationsApplicationsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[38]
+	mi := &file_signet_v1_application_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3177,7 +3815,7 @@ func (x *ListAllOrganizationsApplicationsRequest) String() string {
 func (*ListAllOrganizationsApplicationsRequest) ProtoMessage() {}
 
 func (x *ListAllOrganizationsApplicationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[38]
+	mi := &file_signet_v1_application_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3190,7 +3828,7 @@ func (x *ListAllOrganizationsApplicationsRequest) ProtoReflect() protoreflect.Me
 
 // Deprecated: Use ListAllOrganizationsApplicationsRequest.ProtoReflect.Descriptor instead.
 func (*ListAllOrganizationsApplicationsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{38}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListAllOrganizationsApplicationsRequest) GetPageSize() int32 {
@@ -3221,7 +3859,7 @@ type ListAllOrganizationsApplicationsResponse struct {
 
 func (x *ListAllOrganizationsApplicationsResponse) Reset() {
 	*x = ListAllOrganizationsApplicationsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[39]
+	mi := &file_signet_v1_application_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3233,7 +3871,7 @@ func (x *ListAllOrganizationsApplicationsResponse) String() string {
 func (*ListAllOrganizationsApplicationsResponse) ProtoMessage() {}
 
 func (x *ListAllOrganizationsApplicationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[39]
+	mi := &file_signet_v1_application_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3246,7 +3884,7 @@ func (x *ListAllOrganizationsApplicationsResponse) ProtoReflect() protoreflect.M
 
 // Deprecated: Use ListAllOrganizationsApplicationsResponse.ProtoReflect.Descriptor instead.
 func (*ListAllOrganizationsApplicationsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{39}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListAllOrganizationsApplicationsResponse) GetApps() []*Application {
@@ -3277,7 +3915,7 @@ type ApproveAudienceRequest struct {
 
 func (x *ApproveAudienceRequest) Reset() {
 	*x = ApproveAudienceRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[40]
+	mi := &file_signet_v1_application_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3289,7 +3927,7 @@ func (x *ApproveAudienceRequest) String() string {
 func (*ApproveAudienceRequest) ProtoMessage() {}
 
 func (x *ApproveAudienceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[40]
+	mi := &file_signet_v1_application_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3302,7 +3940,7 @@ func (x *ApproveAudienceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveAudienceRequest.ProtoReflect.Descriptor instead.
 func (*ApproveAudienceRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{40}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ApproveAudienceRequest) GetAppId() string {
@@ -3330,7 +3968,7 @@ type ApproveAudienceResponse struct {
 
 func (x *ApproveAudienceResponse) Reset() {
 	*x = ApproveAudienceResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[41]
+	mi := &file_signet_v1_application_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3342,7 +3980,7 @@ func (x *ApproveAudienceResponse) String() string {
 func (*ApproveAudienceResponse) ProtoMessage() {}
 
 func (x *ApproveAudienceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[41]
+	mi := &file_signet_v1_application_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3355,7 +3993,7 @@ func (x *ApproveAudienceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveAudienceResponse.ProtoReflect.Descriptor instead.
 func (*ApproveAudienceResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{41}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ApproveAudienceResponse) GetDetails() *Details {
@@ -3378,7 +4016,7 @@ type WithdrawAudienceRequest struct {
 
 func (x *WithdrawAudienceRequest) Reset() {
 	*x = WithdrawAudienceRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[42]
+	mi := &file_signet_v1_application_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3390,7 +4028,7 @@ func (x *WithdrawAudienceRequest) String() string {
 func (*WithdrawAudienceRequest) ProtoMessage() {}
 
 func (x *WithdrawAudienceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[42]
+	mi := &file_signet_v1_application_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3403,7 +4041,7 @@ func (x *WithdrawAudienceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawAudienceRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawAudienceRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{42}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *WithdrawAudienceRequest) GetAppId() string {
@@ -3431,7 +4069,7 @@ type WithdrawAudienceResponse struct {
 
 func (x *WithdrawAudienceResponse) Reset() {
 	*x = WithdrawAudienceResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[43]
+	mi := &file_signet_v1_application_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3443,7 +4081,7 @@ func (x *WithdrawAudienceResponse) String() string {
 func (*WithdrawAudienceResponse) ProtoMessage() {}
 
 func (x *WithdrawAudienceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[43]
+	mi := &file_signet_v1_application_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3456,7 +4094,7 @@ func (x *WithdrawAudienceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawAudienceResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawAudienceResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{43}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *WithdrawAudienceResponse) GetDetails() *Details {
@@ -3483,7 +4121,7 @@ type ListAudienceApprovalsRequest struct {
 
 func (x *ListAudienceApprovalsRequest) Reset() {
 	*x = ListAudienceApprovalsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[44]
+	mi := &file_signet_v1_application_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3495,7 +4133,7 @@ func (x *ListAudienceApprovalsRequest) String() string {
 func (*ListAudienceApprovalsRequest) ProtoMessage() {}
 
 func (x *ListAudienceApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[44]
+	mi := &file_signet_v1_application_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3508,7 +4146,7 @@ func (x *ListAudienceApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAudienceApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ListAudienceApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{44}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListAudienceApprovalsRequest) GetPageSize() int32 {
@@ -3546,7 +4184,7 @@ type ListAudienceApprovalsResponse struct {
 
 func (x *ListAudienceApprovalsResponse) Reset() {
 	*x = ListAudienceApprovalsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[45]
+	mi := &file_signet_v1_application_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3558,7 +4196,7 @@ func (x *ListAudienceApprovalsResponse) String() string {
 func (*ListAudienceApprovalsResponse) ProtoMessage() {}
 
 func (x *ListAudienceApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[45]
+	mi := &file_signet_v1_application_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3571,7 +4209,7 @@ func (x *ListAudienceApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAudienceApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ListAudienceApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{45}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListAudienceApprovalsResponse) GetApprovals() []*AudienceApproval {
@@ -3606,7 +4244,7 @@ type AudienceApproval struct {
 
 func (x *AudienceApproval) Reset() {
 	*x = AudienceApproval{}
-	mi := &file_signet_v1_application_proto_msgTypes[46]
+	mi := &file_signet_v1_application_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3618,7 +4256,7 @@ func (x *AudienceApproval) String() string {
 func (*AudienceApproval) ProtoMessage() {}
 
 func (x *AudienceApproval) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[46]
+	mi := &file_signet_v1_application_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3631,7 +4269,7 @@ func (x *AudienceApproval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AudienceApproval.ProtoReflect.Descriptor instead.
 func (*AudienceApproval) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{46}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *AudienceApproval) GetAppId() string {
@@ -3677,7 +4315,7 @@ type ApprovedClient struct {
 
 func (x *ApprovedClient) Reset() {
 	*x = ApprovedClient{}
-	mi := &file_signet_v1_application_proto_msgTypes[47]
+	mi := &file_signet_v1_application_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3689,7 +4327,7 @@ func (x *ApprovedClient) String() string {
 func (*ApprovedClient) ProtoMessage() {}
 
 func (x *ApprovedClient) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[47]
+	mi := &file_signet_v1_application_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3702,7 +4340,7 @@ func (x *ApprovedClient) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovedClient.ProtoReflect.Descriptor instead.
 func (*ApprovedClient) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{47}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ApprovedClient) GetClientId() string {
@@ -3730,7 +4368,7 @@ var File_signet_v1_application_proto protoreflect.FileDescriptor
 
 const file_signet_v1_application_proto_rawDesc = "" +
 	"\n" +
-	"\x1bsignet/v1/application.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xf2\v\n" +
+	"\x1bsignet/v1/application.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x88\r\n" +
 	"\vApplication\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x122\n" +
@@ -3765,13 +4403,71 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\vfirst_party\x18\x1a \x01(\v2\x15.signet.v1.FirstPartyR\n" +
 	"firstParty\x12&\n" +
 	"\x0fsecret_by_owner\x18\x1b \x01(\bR\rsecretByOwner\x12,\n" +
-	"\x12initiate_login_uri\x18\x1c \x01(\tR\x10initiateLoginUri\x128\n" +
+	"\x12initiate_login_uri\x18\x1c \x01(\tR\x10initiateLoginUri\x12>\n" +
+	"\x0eclaim_mappings\x18( \x03(\v2\x17.signet.v1.ClaimMappingR\rclaimMappings\x12T\n" +
+	"\x16claim_mapping_warnings\x18) \x03(\v2\x1e.signet.v1.ClaimMappingWarningR\x14claimMappingWarnings\x128\n" +
 	"\x18pushed_requests_required\x182 \x01(\bR\x16pushedRequestsRequired\x12#\n" +
 	"\rdpop_required\x183 \x01(\bR\fdpopRequired\"D\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fSTATE_ACTIVE\x10\x01\x12\x12\n" +
-	"\x0eSTATE_INACTIVE\x10\x02\"^\n" +
+	"\x0eSTATE_INACTIVE\x10\x02\"\xab\t\n" +
+	"\fClaimMapping\x12C\n" +
+	"\x06source\x18\x01 \x01(\x0e2\x1e.signet.v1.ClaimMapping.SourceB\v\xbaH\b\xc8\x01\x01\x82\x01\x02\x10\x01R\x06source\x12!\n" +
+	"\fmetadata_key\x18\x02 \x01(\tR\vmetadataKey\x12$\n" +
+	"\bconstant\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\bconstant\x12\x14\n" +
+	"\x05claim\x18\x04 \x01(\tR\x05claim\x12\x16\n" +
+	"\x06member\x18\x05 \x01(\tR\x06member\x12=\n" +
+	"\x05shape\x18\x06 \x01(\x0e2\x1d.signet.v1.ClaimMapping.ShapeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05shape\x12\x1c\n" +
+	"\tseparator\x18\a \x01(\tR\tseparator\x12\x1f\n" +
+	"\x06prefix\x18\b \x01(\tB\a\xbaH\x04r\x02\x18dR\x06prefix\x12I\n" +
+	"\atargets\x18\t \x03(\x0e2\x1e.signet.v1.ClaimMapping.TargetB\x0f\xbaH\f\x92\x01\t\x10\x05\"\x05\x82\x01\x02\x10\x01R\atargets\x12)\n" +
+	"\vbegins_with\x18\n" +
+	" \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\n" +
+	"beginsWith\x12\x1c\n" +
+	"\x04only\x18\v \x03(\tB\b\xbaH\x05\x92\x01\x02\x102R\x04only\"\xc8\x03\n" +
+	"\x06Source\x12\x16\n" +
+	"\x12SOURCE_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eSOURCE_USER_ID\x10\x01\x12\x15\n" +
+	"\x11SOURCE_LOGIN_NAME\x10\x02\x12\x14\n" +
+	"\x10SOURCE_USER_NAME\x10\x03\x12\x17\n" +
+	"\x13SOURCE_DISPLAY_NAME\x10\x04\x12\x15\n" +
+	"\x11SOURCE_FIRST_NAME\x10\x05\x12\x14\n" +
+	"\x10SOURCE_LAST_NAME\x10\x06\x12\x14\n" +
+	"\x10SOURCE_NICK_NAME\x10\a\x12\x1d\n" +
+	"\x19SOURCE_PREFERRED_LANGUAGE\x10\b\x12\x11\n" +
+	"\rSOURCE_GENDER\x10\t\x12\x10\n" +
+	"\fSOURCE_EMAIL\x10\n" +
+	"\x12\x10\n" +
+	"\fSOURCE_PHONE\x10\v\x12\x13\n" +
+	"\x0fSOURCE_METADATA\x10\f\x12\x16\n" +
+	"\x12SOURCE_GROUP_NAMES\x10\r\x12\x14\n" +
+	"\x10SOURCE_GROUP_IDS\x10\x0e\x12\x14\n" +
+	"\x10SOURCE_APP_ROLES\x10\x0f\x12\x11\n" +
+	"\rSOURCE_ORG_ID\x10\x10\x12\x13\n" +
+	"\x0fSOURCE_ORG_NAME\x10\x11\x12\x1d\n" +
+	"\x19SOURCE_ORG_PRIMARY_DOMAIN\x10\x12\x12\x13\n" +
+	"\x0fSOURCE_CONSTANT\x10\x13\"f\n" +
+	"\x05Shape\x12\x15\n" +
+	"\x11SHAPE_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fSHAPE_STRING\x10\x01\x12\x11\n" +
+	"\rSHAPE_BOOLEAN\x10\x02\x12\x0f\n" +
+	"\vSHAPE_ARRAY\x10\x03\x12\x10\n" +
+	"\fSHAPE_JOINED\x10\x04\"\x99\x01\n" +
+	"\x06Target\x12\x16\n" +
+	"\x12TARGET_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fTARGET_ID_TOKEN\x10\x01\x12\x17\n" +
+	"\x13TARGET_ACCESS_TOKEN\x10\x02\x12\x14\n" +
+	"\x10TARGET_USER_INFO\x10\x03\x12\x18\n" +
+	"\x14TARGET_INTROSPECTION\x10\x04\x12\x19\n" +
+	"\x15TARGET_SAML_ATTRIBUTE\x10\x05\"\xca\x01\n" +
+	"\x13ClaimMappingWarning\x12\x18\n" +
+	"\amessage\x18\x01 \x01(\tR\amessage\x12\x18\n" +
+	"\amapping\x18\x02 \x01(\x05R\amapping\x12=\n" +
+	"\x06reason\x18\x03 \x01(\x0e2%.signet.v1.ClaimMappingWarning.ReasonR\x06reason\"@\n" +
+	"\x06Reason\x12\x16\n" +
+	"\x12REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
+	"\x1aREASON_LEFT_OUT_FOR_OTHERS\x10\x01\"^\n" +
 	"\n" +
 	"FirstParty\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x127\n" +
@@ -3935,7 +4631,13 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\rrole_required\x18\x05 \x01(\bR\froleRequired\x12-\n" +
 	"\rmetadata_keys\x18\x06 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10\x14R\fmetadataKeys\"R\n" +
 	"\"SetApplicationRoleSettingsResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"q\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"z\n" +
+	"\"SetApplicationClaimMappingsRequest\x12\x15\n" +
+	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12=\n" +
+	"\bmappings\x18\x02 \x03(\v2\x17.signet.v1.ClaimMappingB\b\xbaH\x05\x92\x01\x02\x10(R\bmappings\"\x8f\x01\n" +
+	"#SetApplicationClaimMappingsResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12:\n" +
+	"\bwarnings\x18\x02 \x03(\v2\x1e.signet.v1.ClaimMappingWarningR\bwarnings\"q\n" +
 	"'ListAllOrganizationsApplicationsRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12\x1d\n" +
@@ -4001,7 +4703,7 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\rIDTokenClaims\x12\x1f\n" +
 	"\x1bID_TOKEN_CLAIMS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ID_TOKEN_CLAIMS_MINIMAL\x10\x01\x12\x1a\n" +
-	"\x16ID_TOKEN_CLAIMS_SCOPES\x10\x022\xe6\x1c\n" +
+	"\x16ID_TOKEN_CLAIMS_SCOPES\x10\x022\xb7\x1e\n" +
 	"\x12ApplicationService\x12\xa1\x01\n" +
 	"\x0eAddApplication\x12 .signet.v1.AddApplicationRequest\x1a!.signet.v1.AddApplicationResponse\"J\xaa\xbb\x183 \x02b\fsignet.writeb\x16signet.app_credentials\n" +
 	"\tapp.write\x82\xd3\xe4\x93\x02\r:\x01*\"\b/v1/apps\x12\x8d\x01\n" +
@@ -4035,7 +4737,9 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x18SetApplicationFirstParty\x12*.signet.v1.SetApplicationFirstPartyRequest\x1a+.signet.v1.SetApplicationFirstPartyResponse\"i\xaa\xbb\x18= \x020\x01b\x18signet.all_organizationsh\x03\n" +
 	"\x1bapp.all_organizations.write\x82\xd3\xe4\x93\x02\":\x01*\x1a\x1d/v1/apps/{app_id}/first_party\x12\xca\x01\n" +
 	"\x1aSetApplicationRoleSettings\x12,.signet.v1.SetApplicationRoleSettingsRequest\x1a-.signet.v1.SetApplicationRoleSettingsResponse\"O\xaa\xbb\x18! \x020\x01b\x10signet.app_roles\n" +
-	"\tapp.write\x82\xd3\xe4\x93\x02$:\x01*\x1a\x1f/v1/apps/{app_id}/role_settings\x12\xd6\x01\n" +
+	"\tapp.write\x82\xd3\xe4\x93\x02$:\x01*\x1a\x1f/v1/apps/{app_id}/role_settings\x12\xce\x01\n" +
+	"\x1bSetApplicationClaimMappings\x12-.signet.v1.SetApplicationClaimMappingsRequest\x1a..signet.v1.SetApplicationClaimMappingsResponse\"P\xaa\xbb\x18! \x020\x01b\x10signet.app_roles\n" +
+	"\tapp.write\x82\xd3\xe4\x93\x02%:\x01*\x1a /v1/apps/{app_id}/claim_mappings\x12\xd6\x01\n" +
 	" ListAllOrganizationsApplications\x122.signet.v1.ListAllOrganizationsApplicationsRequest\x1a3.signet.v1.ListAllOrganizationsApplicationsResponse\"I\xaa\xbb\x18\" \x01b\vsignet.read\n" +
 	"\x11installation.read\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/apps/_all_organizations\x12\xae\x01\n" +
 	"\x0fApproveAudience\x12!.signet.v1.ApproveAudienceRequest\x1a\".signet.v1.ApproveAudienceResponse\"T\xaa\xbb\x18! \x020\x01b\x10signet.approvals\n" +
@@ -4057,8 +4761,8 @@ func file_signet_v1_application_proto_rawDescGZIP() []byte {
 	return file_signet_v1_application_proto_rawDescData
 }
 
-var file_signet_v1_application_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_signet_v1_application_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_signet_v1_application_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
+var file_signet_v1_application_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_signet_v1_application_proto_goTypes = []any{
 	(ApplicationType)(0),                             // 0: signet.v1.ApplicationType
 	(AuthMethod)(0),                                  // 1: signet.v1.AuthMethod
@@ -4067,159 +4771,178 @@ var file_signet_v1_application_proto_goTypes = []any{
 	(SigningAlgorithm)(0),                            // 4: signet.v1.SigningAlgorithm
 	(IDTokenClaims)(0),                               // 5: signet.v1.IDTokenClaims
 	(Application_State)(0),                           // 6: signet.v1.Application.State
-	(*Application)(nil),                              // 7: signet.v1.Application
-	(*FirstParty)(nil),                               // 8: signet.v1.FirstParty
-	(*ApplicationRoleSettings)(nil),                  // 9: signet.v1.ApplicationRoleSettings
-	(*ApplicationKey)(nil),                           // 10: signet.v1.ApplicationKey
-	(*AddApplicationRequest)(nil),                    // 11: signet.v1.AddApplicationRequest
-	(*AddApplicationResponse)(nil),                   // 12: signet.v1.AddApplicationResponse
-	(*GetApplicationRequest)(nil),                    // 13: signet.v1.GetApplicationRequest
-	(*GetApplicationResponse)(nil),                   // 14: signet.v1.GetApplicationResponse
-	(*ListApplicationRefusalsRequest)(nil),           // 15: signet.v1.ListApplicationRefusalsRequest
-	(*ListApplicationRefusalsResponse)(nil),          // 16: signet.v1.ListApplicationRefusalsResponse
-	(*ApplicationRefusal)(nil),                       // 17: signet.v1.ApplicationRefusal
-	(*ApplicationRefusalCount)(nil),                  // 18: signet.v1.ApplicationRefusalCount
-	(*ListApplicationsRequest)(nil),                  // 19: signet.v1.ListApplicationsRequest
-	(*ListApplicationsResponse)(nil),                 // 20: signet.v1.ListApplicationsResponse
-	(*ModifyApplicationRequest)(nil),                 // 21: signet.v1.ModifyApplicationRequest
-	(*ModifyApplicationResponse)(nil),                // 22: signet.v1.ModifyApplicationResponse
-	(*DeactivateApplicationRequest)(nil),             // 23: signet.v1.DeactivateApplicationRequest
-	(*DeactivateApplicationResponse)(nil),            // 24: signet.v1.DeactivateApplicationResponse
-	(*ReactivateApplicationRequest)(nil),             // 25: signet.v1.ReactivateApplicationRequest
-	(*ReactivateApplicationResponse)(nil),            // 26: signet.v1.ReactivateApplicationResponse
-	(*RemoveApplicationRequest)(nil),                 // 27: signet.v1.RemoveApplicationRequest
-	(*RemoveApplicationResponse)(nil),                // 28: signet.v1.RemoveApplicationResponse
-	(*GenerateApplicationSecretRequest)(nil),         // 29: signet.v1.GenerateApplicationSecretRequest
-	(*GenerateApplicationSecretResponse)(nil),        // 30: signet.v1.GenerateApplicationSecretResponse
-	(*RemoveApplicationSecretRequest)(nil),           // 31: signet.v1.RemoveApplicationSecretRequest
-	(*RemoveApplicationSecretResponse)(nil),          // 32: signet.v1.RemoveApplicationSecretResponse
-	(*AddApplicationKeyRequest)(nil),                 // 33: signet.v1.AddApplicationKeyRequest
-	(*AddApplicationKeyResponse)(nil),                // 34: signet.v1.AddApplicationKeyResponse
-	(*RemoveApplicationKeyRequest)(nil),              // 35: signet.v1.RemoveApplicationKeyRequest
-	(*RemoveApplicationKeyResponse)(nil),             // 36: signet.v1.RemoveApplicationKeyResponse
-	(*SetApplicationAPIAccessRequest)(nil),           // 37: signet.v1.SetApplicationAPIAccessRequest
-	(*SetApplicationAPIAccessResponse)(nil),          // 38: signet.v1.SetApplicationAPIAccessResponse
-	(*SetApplicationOwnSignInRequest)(nil),           // 39: signet.v1.SetApplicationOwnSignInRequest
-	(*SetApplicationOwnSignInResponse)(nil),          // 40: signet.v1.SetApplicationOwnSignInResponse
-	(*SetApplicationFirstPartyRequest)(nil),          // 41: signet.v1.SetApplicationFirstPartyRequest
-	(*SetApplicationFirstPartyResponse)(nil),         // 42: signet.v1.SetApplicationFirstPartyResponse
-	(*SetApplicationRoleSettingsRequest)(nil),        // 43: signet.v1.SetApplicationRoleSettingsRequest
-	(*SetApplicationRoleSettingsResponse)(nil),       // 44: signet.v1.SetApplicationRoleSettingsResponse
-	(*ListAllOrganizationsApplicationsRequest)(nil),  // 45: signet.v1.ListAllOrganizationsApplicationsRequest
-	(*ListAllOrganizationsApplicationsResponse)(nil), // 46: signet.v1.ListAllOrganizationsApplicationsResponse
-	(*ApproveAudienceRequest)(nil),                   // 47: signet.v1.ApproveAudienceRequest
-	(*ApproveAudienceResponse)(nil),                  // 48: signet.v1.ApproveAudienceResponse
-	(*WithdrawAudienceRequest)(nil),                  // 49: signet.v1.WithdrawAudienceRequest
-	(*WithdrawAudienceResponse)(nil),                 // 50: signet.v1.WithdrawAudienceResponse
-	(*ListAudienceApprovalsRequest)(nil),             // 51: signet.v1.ListAudienceApprovalsRequest
-	(*ListAudienceApprovalsResponse)(nil),            // 52: signet.v1.ListAudienceApprovalsResponse
-	(*AudienceApproval)(nil),                         // 53: signet.v1.AudienceApproval
-	(*ApprovedClient)(nil),                           // 54: signet.v1.ApprovedClient
-	(*Details)(nil),                                  // 55: signet.v1.Details
-	(*timestamppb.Timestamp)(nil),                    // 56: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),                    // 57: google.protobuf.FieldMask
+	(ClaimMapping_Source)(0),                         // 7: signet.v1.ClaimMapping.Source
+	(ClaimMapping_Shape)(0),                          // 8: signet.v1.ClaimMapping.Shape
+	(ClaimMapping_Target)(0),                         // 9: signet.v1.ClaimMapping.Target
+	(ClaimMappingWarning_Reason)(0),                  // 10: signet.v1.ClaimMappingWarning.Reason
+	(*Application)(nil),                              // 11: signet.v1.Application
+	(*ClaimMapping)(nil),                             // 12: signet.v1.ClaimMapping
+	(*ClaimMappingWarning)(nil),                      // 13: signet.v1.ClaimMappingWarning
+	(*FirstParty)(nil),                               // 14: signet.v1.FirstParty
+	(*ApplicationRoleSettings)(nil),                  // 15: signet.v1.ApplicationRoleSettings
+	(*ApplicationKey)(nil),                           // 16: signet.v1.ApplicationKey
+	(*AddApplicationRequest)(nil),                    // 17: signet.v1.AddApplicationRequest
+	(*AddApplicationResponse)(nil),                   // 18: signet.v1.AddApplicationResponse
+	(*GetApplicationRequest)(nil),                    // 19: signet.v1.GetApplicationRequest
+	(*GetApplicationResponse)(nil),                   // 20: signet.v1.GetApplicationResponse
+	(*ListApplicationRefusalsRequest)(nil),           // 21: signet.v1.ListApplicationRefusalsRequest
+	(*ListApplicationRefusalsResponse)(nil),          // 22: signet.v1.ListApplicationRefusalsResponse
+	(*ApplicationRefusal)(nil),                       // 23: signet.v1.ApplicationRefusal
+	(*ApplicationRefusalCount)(nil),                  // 24: signet.v1.ApplicationRefusalCount
+	(*ListApplicationsRequest)(nil),                  // 25: signet.v1.ListApplicationsRequest
+	(*ListApplicationsResponse)(nil),                 // 26: signet.v1.ListApplicationsResponse
+	(*ModifyApplicationRequest)(nil),                 // 27: signet.v1.ModifyApplicationRequest
+	(*ModifyApplicationResponse)(nil),                // 28: signet.v1.ModifyApplicationResponse
+	(*DeactivateApplicationRequest)(nil),             // 29: signet.v1.DeactivateApplicationRequest
+	(*DeactivateApplicationResponse)(nil),            // 30: signet.v1.DeactivateApplicationResponse
+	(*ReactivateApplicationRequest)(nil),             // 31: signet.v1.ReactivateApplicationRequest
+	(*ReactivateApplicationResponse)(nil),            // 32: signet.v1.ReactivateApplicationResponse
+	(*RemoveApplicationRequest)(nil),                 // 33: signet.v1.RemoveApplicationRequest
+	(*RemoveApplicationResponse)(nil),                // 34: signet.v1.RemoveApplicationResponse
+	(*GenerateApplicationSecretRequest)(nil),         // 35: signet.v1.GenerateApplicationSecretRequest
+	(*GenerateApplicationSecretResponse)(nil),        // 36: signet.v1.GenerateApplicationSecretResponse
+	(*RemoveApplicationSecretRequest)(nil),           // 37: signet.v1.RemoveApplicationSecretRequest
+	(*RemoveApplicationSecretResponse)(nil),          // 38: signet.v1.RemoveApplicationSecretResponse
+	(*AddApplicationKeyRequest)(nil),                 // 39: signet.v1.AddApplicationKeyRequest
+	(*AddApplicationKeyResponse)(nil),                // 40: signet.v1.AddApplicationKeyResponse
+	(*RemoveApplicationKeyRequest)(nil),              // 41: signet.v1.RemoveApplicationKeyRequest
+	(*RemoveApplicationKeyResponse)(nil),             // 42: signet.v1.RemoveApplicationKeyResponse
+	(*SetApplicationAPIAccessRequest)(nil),           // 43: signet.v1.SetApplicationAPIAccessRequest
+	(*SetApplicationAPIAccessResponse)(nil),          // 44: signet.v1.SetApplicationAPIAccessResponse
+	(*SetApplicationOwnSignInRequest)(nil),           // 45: signet.v1.SetApplicationOwnSignInRequest
+	(*SetApplicationOwnSignInResponse)(nil),          // 46: signet.v1.SetApplicationOwnSignInResponse
+	(*SetApplicationFirstPartyRequest)(nil),          // 47: signet.v1.SetApplicationFirstPartyRequest
+	(*SetApplicationFirstPartyResponse)(nil),         // 48: signet.v1.SetApplicationFirstPartyResponse
+	(*SetApplicationRoleSettingsRequest)(nil),        // 49: signet.v1.SetApplicationRoleSettingsRequest
+	(*SetApplicationRoleSettingsResponse)(nil),       // 50: signet.v1.SetApplicationRoleSettingsResponse
+	(*SetApplicationClaimMappingsRequest)(nil),       // 51: signet.v1.SetApplicationClaimMappingsRequest
+	(*SetApplicationClaimMappingsResponse)(nil),      // 52: signet.v1.SetApplicationClaimMappingsResponse
+	(*ListAllOrganizationsApplicationsRequest)(nil),  // 53: signet.v1.ListAllOrganizationsApplicationsRequest
+	(*ListAllOrganizationsApplicationsResponse)(nil), // 54: signet.v1.ListAllOrganizationsApplicationsResponse
+	(*ApproveAudienceRequest)(nil),                   // 55: signet.v1.ApproveAudienceRequest
+	(*ApproveAudienceResponse)(nil),                  // 56: signet.v1.ApproveAudienceResponse
+	(*WithdrawAudienceRequest)(nil),                  // 57: signet.v1.WithdrawAudienceRequest
+	(*WithdrawAudienceResponse)(nil),                 // 58: signet.v1.WithdrawAudienceResponse
+	(*ListAudienceApprovalsRequest)(nil),             // 59: signet.v1.ListAudienceApprovalsRequest
+	(*ListAudienceApprovalsResponse)(nil),            // 60: signet.v1.ListAudienceApprovalsResponse
+	(*AudienceApproval)(nil),                         // 61: signet.v1.AudienceApproval
+	(*ApprovedClient)(nil),                           // 62: signet.v1.ApprovedClient
+	(*Details)(nil),                                  // 63: signet.v1.Details
+	(*timestamppb.Timestamp)(nil),                    // 64: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),                    // 65: google.protobuf.FieldMask
 }
 var file_signet_v1_application_proto_depIdxs = []int32{
-	55, // 0: signet.v1.Application.details:type_name -> signet.v1.Details
+	63, // 0: signet.v1.Application.details:type_name -> signet.v1.Details
 	6,  // 1: signet.v1.Application.state:type_name -> signet.v1.Application.State
 	0,  // 2: signet.v1.Application.type:type_name -> signet.v1.ApplicationType
 	1,  // 3: signet.v1.Application.auth_method:type_name -> signet.v1.AuthMethod
 	2,  // 4: signet.v1.Application.grant_types:type_name -> signet.v1.GrantType
 	3,  // 5: signet.v1.Application.token_format:type_name -> signet.v1.TokenFormat
 	4,  // 6: signet.v1.Application.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	56, // 7: signet.v1.Application.old_secret_expiration_date:type_name -> google.protobuf.Timestamp
-	10, // 8: signet.v1.Application.keys:type_name -> signet.v1.ApplicationKey
+	64, // 7: signet.v1.Application.old_secret_expiration_date:type_name -> google.protobuf.Timestamp
+	16, // 8: signet.v1.Application.keys:type_name -> signet.v1.ApplicationKey
 	5,  // 9: signet.v1.Application.id_token_claims:type_name -> signet.v1.IDTokenClaims
-	9,  // 10: signet.v1.Application.role_settings:type_name -> signet.v1.ApplicationRoleSettings
-	8,  // 11: signet.v1.Application.first_party:type_name -> signet.v1.FirstParty
-	56, // 12: signet.v1.FirstParty.mark_date:type_name -> google.protobuf.Timestamp
-	56, // 13: signet.v1.ApplicationKey.creation_date:type_name -> google.protobuf.Timestamp
-	56, // 14: signet.v1.ApplicationKey.expiration_date:type_name -> google.protobuf.Timestamp
-	0,  // 15: signet.v1.AddApplicationRequest.type:type_name -> signet.v1.ApplicationType
-	1,  // 16: signet.v1.AddApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
-	2,  // 17: signet.v1.AddApplicationRequest.grant_types:type_name -> signet.v1.GrantType
-	3,  // 18: signet.v1.AddApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
-	4,  // 19: signet.v1.AddApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	5,  // 20: signet.v1.AddApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
-	55, // 21: signet.v1.AddApplicationResponse.details:type_name -> signet.v1.Details
-	7,  // 22: signet.v1.GetApplicationResponse.app:type_name -> signet.v1.Application
-	17, // 23: signet.v1.ListApplicationRefusalsResponse.refusals:type_name -> signet.v1.ApplicationRefusal
-	18, // 24: signet.v1.ListApplicationRefusalsResponse.counts:type_name -> signet.v1.ApplicationRefusalCount
-	56, // 25: signet.v1.ListApplicationRefusalsResponse.since:type_name -> google.protobuf.Timestamp
-	56, // 26: signet.v1.ApplicationRefusal.last_date:type_name -> google.protobuf.Timestamp
-	6,  // 27: signet.v1.ListApplicationsRequest.state:type_name -> signet.v1.Application.State
-	0,  // 28: signet.v1.ListApplicationsRequest.type:type_name -> signet.v1.ApplicationType
-	7,  // 29: signet.v1.ListApplicationsResponse.apps:type_name -> signet.v1.Application
-	1,  // 30: signet.v1.ModifyApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
-	2,  // 31: signet.v1.ModifyApplicationRequest.grant_types:type_name -> signet.v1.GrantType
-	3,  // 32: signet.v1.ModifyApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
-	4,  // 33: signet.v1.ModifyApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	5,  // 34: signet.v1.ModifyApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
-	57, // 35: signet.v1.ModifyApplicationRequest.update_mask:type_name -> google.protobuf.FieldMask
-	55, // 36: signet.v1.ModifyApplicationResponse.details:type_name -> signet.v1.Details
-	55, // 37: signet.v1.DeactivateApplicationResponse.details:type_name -> signet.v1.Details
-	55, // 38: signet.v1.ReactivateApplicationResponse.details:type_name -> signet.v1.Details
-	55, // 39: signet.v1.RemoveApplicationResponse.details:type_name -> signet.v1.Details
-	55, // 40: signet.v1.GenerateApplicationSecretResponse.details:type_name -> signet.v1.Details
-	55, // 41: signet.v1.RemoveApplicationSecretResponse.details:type_name -> signet.v1.Details
-	56, // 42: signet.v1.AddApplicationKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
-	55, // 43: signet.v1.AddApplicationKeyResponse.details:type_name -> signet.v1.Details
-	55, // 44: signet.v1.RemoveApplicationKeyResponse.details:type_name -> signet.v1.Details
-	55, // 45: signet.v1.SetApplicationAPIAccessResponse.details:type_name -> signet.v1.Details
-	55, // 46: signet.v1.SetApplicationOwnSignInResponse.details:type_name -> signet.v1.Details
-	55, // 47: signet.v1.SetApplicationFirstPartyResponse.details:type_name -> signet.v1.Details
-	55, // 48: signet.v1.SetApplicationRoleSettingsResponse.details:type_name -> signet.v1.Details
-	7,  // 49: signet.v1.ListAllOrganizationsApplicationsResponse.apps:type_name -> signet.v1.Application
-	55, // 50: signet.v1.ApproveAudienceResponse.details:type_name -> signet.v1.Details
-	55, // 51: signet.v1.WithdrawAudienceResponse.details:type_name -> signet.v1.Details
-	53, // 52: signet.v1.ListAudienceApprovalsResponse.approvals:type_name -> signet.v1.AudienceApproval
-	54, // 53: signet.v1.AudienceApproval.clients:type_name -> signet.v1.ApprovedClient
-	56, // 54: signet.v1.ApprovedClient.approval_date:type_name -> google.protobuf.Timestamp
-	11, // 55: signet.v1.ApplicationService.AddApplication:input_type -> signet.v1.AddApplicationRequest
-	13, // 56: signet.v1.ApplicationService.GetApplication:input_type -> signet.v1.GetApplicationRequest
-	15, // 57: signet.v1.ApplicationService.ListApplicationRefusals:input_type -> signet.v1.ListApplicationRefusalsRequest
-	19, // 58: signet.v1.ApplicationService.ListApplications:input_type -> signet.v1.ListApplicationsRequest
-	21, // 59: signet.v1.ApplicationService.ModifyApplication:input_type -> signet.v1.ModifyApplicationRequest
-	23, // 60: signet.v1.ApplicationService.DeactivateApplication:input_type -> signet.v1.DeactivateApplicationRequest
-	25, // 61: signet.v1.ApplicationService.ReactivateApplication:input_type -> signet.v1.ReactivateApplicationRequest
-	27, // 62: signet.v1.ApplicationService.RemoveApplication:input_type -> signet.v1.RemoveApplicationRequest
-	29, // 63: signet.v1.ApplicationService.GenerateApplicationSecret:input_type -> signet.v1.GenerateApplicationSecretRequest
-	31, // 64: signet.v1.ApplicationService.RemoveApplicationSecret:input_type -> signet.v1.RemoveApplicationSecretRequest
-	33, // 65: signet.v1.ApplicationService.AddApplicationKey:input_type -> signet.v1.AddApplicationKeyRequest
-	35, // 66: signet.v1.ApplicationService.RemoveApplicationKey:input_type -> signet.v1.RemoveApplicationKeyRequest
-	37, // 67: signet.v1.ApplicationService.SetApplicationAPIAccess:input_type -> signet.v1.SetApplicationAPIAccessRequest
-	39, // 68: signet.v1.ApplicationService.SetApplicationOwnSignIn:input_type -> signet.v1.SetApplicationOwnSignInRequest
-	41, // 69: signet.v1.ApplicationService.SetApplicationFirstParty:input_type -> signet.v1.SetApplicationFirstPartyRequest
-	43, // 70: signet.v1.ApplicationService.SetApplicationRoleSettings:input_type -> signet.v1.SetApplicationRoleSettingsRequest
-	45, // 71: signet.v1.ApplicationService.ListAllOrganizationsApplications:input_type -> signet.v1.ListAllOrganizationsApplicationsRequest
-	47, // 72: signet.v1.ApplicationService.ApproveAudience:input_type -> signet.v1.ApproveAudienceRequest
-	49, // 73: signet.v1.ApplicationService.WithdrawAudience:input_type -> signet.v1.WithdrawAudienceRequest
-	51, // 74: signet.v1.ApplicationService.ListAudienceApprovals:input_type -> signet.v1.ListAudienceApprovalsRequest
-	12, // 75: signet.v1.ApplicationService.AddApplication:output_type -> signet.v1.AddApplicationResponse
-	14, // 76: signet.v1.ApplicationService.GetApplication:output_type -> signet.v1.GetApplicationResponse
-	16, // 77: signet.v1.ApplicationService.ListApplicationRefusals:output_type -> signet.v1.ListApplicationRefusalsResponse
-	20, // 78: signet.v1.ApplicationService.ListApplications:output_type -> signet.v1.ListApplicationsResponse
-	22, // 79: signet.v1.ApplicationService.ModifyApplication:output_type -> signet.v1.ModifyApplicationResponse
-	24, // 80: signet.v1.ApplicationService.DeactivateApplication:output_type -> signet.v1.DeactivateApplicationResponse
-	26, // 81: signet.v1.ApplicationService.ReactivateApplication:output_type -> signet.v1.ReactivateApplicationResponse
-	28, // 82: signet.v1.ApplicationService.RemoveApplication:output_type -> signet.v1.RemoveApplicationResponse
-	30, // 83: signet.v1.ApplicationService.GenerateApplicationSecret:output_type -> signet.v1.GenerateApplicationSecretResponse
-	32, // 84: signet.v1.ApplicationService.RemoveApplicationSecret:output_type -> signet.v1.RemoveApplicationSecretResponse
-	34, // 85: signet.v1.ApplicationService.AddApplicationKey:output_type -> signet.v1.AddApplicationKeyResponse
-	36, // 86: signet.v1.ApplicationService.RemoveApplicationKey:output_type -> signet.v1.RemoveApplicationKeyResponse
-	38, // 87: signet.v1.ApplicationService.SetApplicationAPIAccess:output_type -> signet.v1.SetApplicationAPIAccessResponse
-	40, // 88: signet.v1.ApplicationService.SetApplicationOwnSignIn:output_type -> signet.v1.SetApplicationOwnSignInResponse
-	42, // 89: signet.v1.ApplicationService.SetApplicationFirstParty:output_type -> signet.v1.SetApplicationFirstPartyResponse
-	44, // 90: signet.v1.ApplicationService.SetApplicationRoleSettings:output_type -> signet.v1.SetApplicationRoleSettingsResponse
-	46, // 91: signet.v1.ApplicationService.ListAllOrganizationsApplications:output_type -> signet.v1.ListAllOrganizationsApplicationsResponse
-	48, // 92: signet.v1.ApplicationService.ApproveAudience:output_type -> signet.v1.ApproveAudienceResponse
-	50, // 93: signet.v1.ApplicationService.WithdrawAudience:output_type -> signet.v1.WithdrawAudienceResponse
-	52, // 94: signet.v1.ApplicationService.ListAudienceApprovals:output_type -> signet.v1.ListAudienceApprovalsResponse
-	75, // [75:95] is the sub-list for method output_type
-	55, // [55:75] is the sub-list for method input_type
-	55, // [55:55] is the sub-list for extension type_name
-	55, // [55:55] is the sub-list for extension extendee
-	0,  // [0:55] is the sub-list for field type_name
+	15, // 10: signet.v1.Application.role_settings:type_name -> signet.v1.ApplicationRoleSettings
+	14, // 11: signet.v1.Application.first_party:type_name -> signet.v1.FirstParty
+	12, // 12: signet.v1.Application.claim_mappings:type_name -> signet.v1.ClaimMapping
+	13, // 13: signet.v1.Application.claim_mapping_warnings:type_name -> signet.v1.ClaimMappingWarning
+	7,  // 14: signet.v1.ClaimMapping.source:type_name -> signet.v1.ClaimMapping.Source
+	8,  // 15: signet.v1.ClaimMapping.shape:type_name -> signet.v1.ClaimMapping.Shape
+	9,  // 16: signet.v1.ClaimMapping.targets:type_name -> signet.v1.ClaimMapping.Target
+	10, // 17: signet.v1.ClaimMappingWarning.reason:type_name -> signet.v1.ClaimMappingWarning.Reason
+	64, // 18: signet.v1.FirstParty.mark_date:type_name -> google.protobuf.Timestamp
+	64, // 19: signet.v1.ApplicationKey.creation_date:type_name -> google.protobuf.Timestamp
+	64, // 20: signet.v1.ApplicationKey.expiration_date:type_name -> google.protobuf.Timestamp
+	0,  // 21: signet.v1.AddApplicationRequest.type:type_name -> signet.v1.ApplicationType
+	1,  // 22: signet.v1.AddApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
+	2,  // 23: signet.v1.AddApplicationRequest.grant_types:type_name -> signet.v1.GrantType
+	3,  // 24: signet.v1.AddApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
+	4,  // 25: signet.v1.AddApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
+	5,  // 26: signet.v1.AddApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
+	63, // 27: signet.v1.AddApplicationResponse.details:type_name -> signet.v1.Details
+	11, // 28: signet.v1.GetApplicationResponse.app:type_name -> signet.v1.Application
+	23, // 29: signet.v1.ListApplicationRefusalsResponse.refusals:type_name -> signet.v1.ApplicationRefusal
+	24, // 30: signet.v1.ListApplicationRefusalsResponse.counts:type_name -> signet.v1.ApplicationRefusalCount
+	64, // 31: signet.v1.ListApplicationRefusalsResponse.since:type_name -> google.protobuf.Timestamp
+	64, // 32: signet.v1.ApplicationRefusal.last_date:type_name -> google.protobuf.Timestamp
+	6,  // 33: signet.v1.ListApplicationsRequest.state:type_name -> signet.v1.Application.State
+	0,  // 34: signet.v1.ListApplicationsRequest.type:type_name -> signet.v1.ApplicationType
+	11, // 35: signet.v1.ListApplicationsResponse.apps:type_name -> signet.v1.Application
+	1,  // 36: signet.v1.ModifyApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
+	2,  // 37: signet.v1.ModifyApplicationRequest.grant_types:type_name -> signet.v1.GrantType
+	3,  // 38: signet.v1.ModifyApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
+	4,  // 39: signet.v1.ModifyApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
+	5,  // 40: signet.v1.ModifyApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
+	65, // 41: signet.v1.ModifyApplicationRequest.update_mask:type_name -> google.protobuf.FieldMask
+	63, // 42: signet.v1.ModifyApplicationResponse.details:type_name -> signet.v1.Details
+	63, // 43: signet.v1.DeactivateApplicationResponse.details:type_name -> signet.v1.Details
+	63, // 44: signet.v1.ReactivateApplicationResponse.details:type_name -> signet.v1.Details
+	63, // 45: signet.v1.RemoveApplicationResponse.details:type_name -> signet.v1.Details
+	63, // 46: signet.v1.GenerateApplicationSecretResponse.details:type_name -> signet.v1.Details
+	63, // 47: signet.v1.RemoveApplicationSecretResponse.details:type_name -> signet.v1.Details
+	64, // 48: signet.v1.AddApplicationKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
+	63, // 49: signet.v1.AddApplicationKeyResponse.details:type_name -> signet.v1.Details
+	63, // 50: signet.v1.RemoveApplicationKeyResponse.details:type_name -> signet.v1.Details
+	63, // 51: signet.v1.SetApplicationAPIAccessResponse.details:type_name -> signet.v1.Details
+	63, // 52: signet.v1.SetApplicationOwnSignInResponse.details:type_name -> signet.v1.Details
+	63, // 53: signet.v1.SetApplicationFirstPartyResponse.details:type_name -> signet.v1.Details
+	63, // 54: signet.v1.SetApplicationRoleSettingsResponse.details:type_name -> signet.v1.Details
+	12, // 55: signet.v1.SetApplicationClaimMappingsRequest.mappings:type_name -> signet.v1.ClaimMapping
+	63, // 56: signet.v1.SetApplicationClaimMappingsResponse.details:type_name -> signet.v1.Details
+	13, // 57: signet.v1.SetApplicationClaimMappingsResponse.warnings:type_name -> signet.v1.ClaimMappingWarning
+	11, // 58: signet.v1.ListAllOrganizationsApplicationsResponse.apps:type_name -> signet.v1.Application
+	63, // 59: signet.v1.ApproveAudienceResponse.details:type_name -> signet.v1.Details
+	63, // 60: signet.v1.WithdrawAudienceResponse.details:type_name -> signet.v1.Details
+	61, // 61: signet.v1.ListAudienceApprovalsResponse.approvals:type_name -> signet.v1.AudienceApproval
+	62, // 62: signet.v1.AudienceApproval.clients:type_name -> signet.v1.ApprovedClient
+	64, // 63: signet.v1.ApprovedClient.approval_date:type_name -> google.protobuf.Timestamp
+	17, // 64: signet.v1.ApplicationService.AddApplication:input_type -> signet.v1.AddApplicationRequest
+	19, // 65: signet.v1.ApplicationService.GetApplication:input_type -> signet.v1.GetApplicationRequest
+	21, // 66: signet.v1.ApplicationService.ListApplicationRefusals:input_type -> signet.v1.ListApplicationRefusalsRequest
+	25, // 67: signet.v1.ApplicationService.ListApplications:input_type -> signet.v1.ListApplicationsRequest
+	27, // 68: signet.v1.ApplicationService.ModifyApplication:input_type -> signet.v1.ModifyApplicationRequest
+	29, // 69: signet.v1.ApplicationService.DeactivateApplication:input_type -> signet.v1.DeactivateApplicationRequest
+	31, // 70: signet.v1.ApplicationService.ReactivateApplication:input_type -> signet.v1.ReactivateApplicationRequest
+	33, // 71: signet.v1.ApplicationService.RemoveApplication:input_type -> signet.v1.RemoveApplicationRequest
+	35, // 72: signet.v1.ApplicationService.GenerateApplicationSecret:input_type -> signet.v1.GenerateApplicationSecretRequest
+	37, // 73: signet.v1.ApplicationService.RemoveApplicationSecret:input_type -> signet.v1.RemoveApplicationSecretRequest
+	39, // 74: signet.v1.ApplicationService.AddApplicationKey:input_type -> signet.v1.AddApplicationKeyRequest
+	41, // 75: signet.v1.ApplicationService.RemoveApplicationKey:input_type -> signet.v1.RemoveApplicationKeyRequest
+	43, // 76: signet.v1.ApplicationService.SetApplicationAPIAccess:input_type -> signet.v1.SetApplicationAPIAccessRequest
+	45, // 77: signet.v1.ApplicationService.SetApplicationOwnSignIn:input_type -> signet.v1.SetApplicationOwnSignInRequest
+	47, // 78: signet.v1.ApplicationService.SetApplicationFirstParty:input_type -> signet.v1.SetApplicationFirstPartyRequest
+	49, // 79: signet.v1.ApplicationService.SetApplicationRoleSettings:input_type -> signet.v1.SetApplicationRoleSettingsRequest
+	51, // 80: signet.v1.ApplicationService.SetApplicationClaimMappings:input_type -> signet.v1.SetApplicationClaimMappingsRequest
+	53, // 81: signet.v1.ApplicationService.ListAllOrganizationsApplications:input_type -> signet.v1.ListAllOrganizationsApplicationsRequest
+	55, // 82: signet.v1.ApplicationService.ApproveAudience:input_type -> signet.v1.ApproveAudienceRequest
+	57, // 83: signet.v1.ApplicationService.WithdrawAudience:input_type -> signet.v1.WithdrawAudienceRequest
+	59, // 84: signet.v1.ApplicationService.ListAudienceApprovals:input_type -> signet.v1.ListAudienceApprovalsRequest
+	18, // 85: signet.v1.ApplicationService.AddApplication:output_type -> signet.v1.AddApplicationResponse
+	20, // 86: signet.v1.ApplicationService.GetApplication:output_type -> signet.v1.GetApplicationResponse
+	22, // 87: signet.v1.ApplicationService.ListApplicationRefusals:output_type -> signet.v1.ListApplicationRefusalsResponse
+	26, // 88: signet.v1.ApplicationService.ListApplications:output_type -> signet.v1.ListApplicationsResponse
+	28, // 89: signet.v1.ApplicationService.ModifyApplication:output_type -> signet.v1.ModifyApplicationResponse
+	30, // 90: signet.v1.ApplicationService.DeactivateApplication:output_type -> signet.v1.DeactivateApplicationResponse
+	32, // 91: signet.v1.ApplicationService.ReactivateApplication:output_type -> signet.v1.ReactivateApplicationResponse
+	34, // 92: signet.v1.ApplicationService.RemoveApplication:output_type -> signet.v1.RemoveApplicationResponse
+	36, // 93: signet.v1.ApplicationService.GenerateApplicationSecret:output_type -> signet.v1.GenerateApplicationSecretResponse
+	38, // 94: signet.v1.ApplicationService.RemoveApplicationSecret:output_type -> signet.v1.RemoveApplicationSecretResponse
+	40, // 95: signet.v1.ApplicationService.AddApplicationKey:output_type -> signet.v1.AddApplicationKeyResponse
+	42, // 96: signet.v1.ApplicationService.RemoveApplicationKey:output_type -> signet.v1.RemoveApplicationKeyResponse
+	44, // 97: signet.v1.ApplicationService.SetApplicationAPIAccess:output_type -> signet.v1.SetApplicationAPIAccessResponse
+	46, // 98: signet.v1.ApplicationService.SetApplicationOwnSignIn:output_type -> signet.v1.SetApplicationOwnSignInResponse
+	48, // 99: signet.v1.ApplicationService.SetApplicationFirstParty:output_type -> signet.v1.SetApplicationFirstPartyResponse
+	50, // 100: signet.v1.ApplicationService.SetApplicationRoleSettings:output_type -> signet.v1.SetApplicationRoleSettingsResponse
+	52, // 101: signet.v1.ApplicationService.SetApplicationClaimMappings:output_type -> signet.v1.SetApplicationClaimMappingsResponse
+	54, // 102: signet.v1.ApplicationService.ListAllOrganizationsApplications:output_type -> signet.v1.ListAllOrganizationsApplicationsResponse
+	56, // 103: signet.v1.ApplicationService.ApproveAudience:output_type -> signet.v1.ApproveAudienceResponse
+	58, // 104: signet.v1.ApplicationService.WithdrawAudience:output_type -> signet.v1.WithdrawAudienceResponse
+	60, // 105: signet.v1.ApplicationService.ListAudienceApprovals:output_type -> signet.v1.ListAudienceApprovalsResponse
+	85, // [85:106] is the sub-list for method output_type
+	64, // [64:85] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_application_proto_init() }
@@ -4234,8 +4957,8 @@ func file_signet_v1_application_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_application_proto_rawDesc), len(file_signet_v1_application_proto_rawDesc)),
-			NumEnums:      7,
-			NumMessages:   48,
+			NumEnums:      11,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -294,6 +294,8 @@ const (
 	SignInTrialLack_SIGN_IN_TRIAL_LACK_SIZE SignInTrialLack = 5
 	// An application in the audience does not belong to the same project.
 	SignInTrialLack_SIGN_IN_TRIAL_LACK_AUDIENCE SignInTrialLack = 6
+	// It is told only of people of the application's organization.
+	SignInTrialLack_SIGN_IN_TRIAL_LACK_ORGANIZATION SignInTrialLack = 7
 )
 
 // Enum value maps for SignInTrialLack.
@@ -306,15 +308,17 @@ var (
 		4: "SIGN_IN_TRIAL_LACK_REQUEST",
 		5: "SIGN_IN_TRIAL_LACK_SIZE",
 		6: "SIGN_IN_TRIAL_LACK_AUDIENCE",
+		7: "SIGN_IN_TRIAL_LACK_ORGANIZATION",
 	}
 	SignInTrialLack_value = map[string]int32{
-		"SIGN_IN_TRIAL_LACK_UNSPECIFIED": 0,
-		"SIGN_IN_TRIAL_LACK_SCOPE":       1,
-		"SIGN_IN_TRIAL_LACK_NO_VALUE":    2,
-		"SIGN_IN_TRIAL_LACK_SETTING":     3,
-		"SIGN_IN_TRIAL_LACK_REQUEST":     4,
-		"SIGN_IN_TRIAL_LACK_SIZE":        5,
-		"SIGN_IN_TRIAL_LACK_AUDIENCE":    6,
+		"SIGN_IN_TRIAL_LACK_UNSPECIFIED":  0,
+		"SIGN_IN_TRIAL_LACK_SCOPE":        1,
+		"SIGN_IN_TRIAL_LACK_NO_VALUE":     2,
+		"SIGN_IN_TRIAL_LACK_SETTING":      3,
+		"SIGN_IN_TRIAL_LACK_REQUEST":      4,
+		"SIGN_IN_TRIAL_LACK_SIZE":         5,
+		"SIGN_IN_TRIAL_LACK_AUDIENCE":     6,
+		"SIGN_IN_TRIAL_LACK_ORGANIZATION": 7,
 	}
 )
 
@@ -1710,7 +1714,7 @@ const file_signet_v1_sign_in_trial_proto_rawDesc = "" +
 	"\x1cSIGN_IN_TRIAL_SOURCE_REQUEST\x10\x03\x12 \n" +
 	"\x1cSIGN_IN_TRIAL_SOURCE_SETTING\x10\x04\x12 \n" +
 	"\x1cSIGN_IN_TRIAL_SOURCE_SIGN_IN\x10\x05\x12\x1d\n" +
-	"\x19SIGN_IN_TRIAL_SOURCE_SIZE\x10\x06*\xf2\x01\n" +
+	"\x19SIGN_IN_TRIAL_SOURCE_SIZE\x10\x06*\x97\x02\n" +
 	"\x0fSignInTrialLack\x12\"\n" +
 	"\x1eSIGN_IN_TRIAL_LACK_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18SIGN_IN_TRIAL_LACK_SCOPE\x10\x01\x12\x1f\n" +
@@ -1718,7 +1722,8 @@ const file_signet_v1_sign_in_trial_proto_rawDesc = "" +
 	"\x1aSIGN_IN_TRIAL_LACK_SETTING\x10\x03\x12\x1e\n" +
 	"\x1aSIGN_IN_TRIAL_LACK_REQUEST\x10\x04\x12\x1b\n" +
 	"\x17SIGN_IN_TRIAL_LACK_SIZE\x10\x05\x12\x1f\n" +
-	"\x1bSIGN_IN_TRIAL_LACK_AUDIENCE\x10\x062\xee\x03\n" +
+	"\x1bSIGN_IN_TRIAL_LACK_AUDIENCE\x10\x06\x12#\n" +
+	"\x1fSIGN_IN_TRIAL_LACK_ORGANIZATION\x10\a2\xee\x03\n" +
 	"\x12SignInTrialService\x12\xb1\x01\n" +
 	"\x10StartSignInTrial\x12\".signet.v1.StartSignInTrialRequest\x1a#.signet.v1.StartSignInTrialResponse\"T\xaa\xbb\x18% \x02b\x16signet.app_credentials\n" +
 	"\tapp.write\x82\xd3\xe4\x93\x02%:\x01*\" /v1/apps/{app_id}/sign_in_trials\x12\x86\x01\n" +

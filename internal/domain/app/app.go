@@ -105,6 +105,8 @@ type App struct {
 	FirstParty *FirstParty `json:"firstParty,omitempty"`
 
 	Metadata map[string]string `json:"metadata,omitempty"` // what programs keep about it
+
+	ClaimMappings []ClaimMapping `json:"claimMappings,omitempty"` // claims that it declares
 }
 
 // FirstParty says that an owner of the installation answers for an application as the operator's own: people of every
@@ -166,11 +168,14 @@ type Standing struct {
 	// Open is AllOrganizations of an application with a project. Only the column has it: applications from before there
 	// were projects do not tell it there.
 	Open bool `json:"open,omitempty"`
+	// Mapped is Maps of an application. Only the column has it.
+	Mapped Mapped `json:"mapped,omitzero"`
 }
 
 func (a *App) standing() Standing {
 	s := a.Standing
 	s.Open = a.AllOrganizations && s.RoleSettings.Project != ""
+	s.Mapped = a.Maps()
 	return s
 }
 
@@ -219,7 +224,7 @@ var Kind = event.Define(event.Schema[App]{
 	Facts: []event.Fact[App]{Added{}, SettingsChanged{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{},
 		APIAccessSet{}, APIConsentsEnded{},
 		AudienceApproved{}, AudienceWithdrawn{}, OwnSignInSet{}, Vouched{}, FirstPartySet{}, RoleSettingsSet{},
-		MetadataSet{},
+		MetadataSet{}, ClaimMappingsSet{},
 		Deactivated{}, Reactivated{}, WasRemoved{}},
 	Token:   event.TokenApp,
 	Columns: []string{event.Standing, event.State, "type", "name"},
@@ -236,6 +241,7 @@ var Kind = event.Define(event.Schema[App]{
 		c.RoleSettings.Metadata = copied(a.RoleSettings.Metadata)
 		c.Keys, c.APIScopes, c.Approvals = copied(a.Keys), copied(a.APIScopes), copied(a.Approvals)
 		c.Metadata = maps.Clone(a.Metadata)
+		c.ClaimMappings = copiedMappings(a.ClaimMappings)
 		if a.FirstParty != nil {
 			c.FirstParty = new(*a.FirstParty)
 		}

@@ -414,6 +414,10 @@ func changes(t *testing.T, s *eventtest.Store) map[string]func(access.Permit, st
 		"set API access": func(p access.Permit, id string, m event.IfMatch) (event.Details, error) {
 			return app.SetAPIAccess(t.Context(), s, p, id, m, []string{"signet.self"})
 		},
+		"set claim mappings": func(p access.Permit, id string, m event.IfMatch) (event.Details, error) {
+			d, _, err := app.SetClaimMappings(t.Context(), s, p, id, m, []app.ClaimMapping{mapping(app.FromEmail, nil)})
+			return d, err
+		},
 		"approve a client": func(p access.Permit, id string, m event.IfMatch) (event.Details, error) {
 			return app.ApproveAudience(t.Context(), s, p, id, m, "app_off")
 		},

@@ -24,7 +24,8 @@ func TestWhatHappensToACopyLeavesTheOriginalAlone(t *testing.T) {
 		FirstPartySet{Marked: true, By: "usr_1", EndsKeys: []string{"key_0"}},
 		Vouched{By: "usr_1", Roles: access.Memberships{"org_1": {access.OrgOwner}}})
 	eventtest.Given(t, s, Kind, "app_1", "", nil,
-		MetadataSet{Change: metadata.Change{Set: map[string]string{"a": "1"}}})
+		MetadataSet{Change: metadata.Change{Set: map[string]string{"a": "1"}}},
+		ClaimMappingsSet{Mappings: []ClaimMapping{{Targets: []ClaimTarget{InIDToken}, Only: []string{"a"}}}})
 	record, err := s.Record(t.Context(), Kind.Ref("app_1"))
 	if err != nil {
 		t.Fatal(err)
@@ -45,6 +46,7 @@ func TestWhatHappensToACopyLeavesTheOriginalAlone(t *testing.T) {
 	a.FirstParty.By = "x"
 	a.Changer.UserID, a.Changer.Roles["org_1"][0], a.Changer.Roles["org_2"] = "x", "x", nil
 	a.Metadata["a"] = "x"
+	a.ClaimMappings[0].Targets[0], a.ClaimMappings[0].Only[0], a.ClaimMappings[0].Claim = "x", "x", "x"
 	if after, _ := json.Marshal(read().Data); string(after) != string(before) {
 		t.Errorf("it shows in the original: %s", after)
 	}

@@ -45,6 +45,7 @@ var guards = map[string]guard{
 	"RoleSettings.Groups":   moves(func(a *App) bool { return a.RoleSettings.Groups }),
 	"RoleSettings.Required": goesOff(func(a *App) bool { return a.RoleSettings.Required }),
 	"RoleSettings.Metadata": gains(func(a *App) []string { return a.RoleSettings.Metadata }),
+	"ClaimMappings":         {widens: newMapping},
 	"Type":                  differs(func(a *App) Type { return a.Type }),
 
 	"FirstParty":          {harmless: "only an owner of the installation marks it, and looks at what stands there"},
@@ -66,6 +67,7 @@ var guards = map[string]guard{
 	"Epoch":               {harmless: "it ends tokens"},
 	"APIEpoch":            {harmless: "it ends tokens and consents"},
 	"Open":                {harmless: "it follows from AllOrganizations"},
+	"Mapped":              {harmless: "it follows from ClaimMappings"},
 }
 
 func differs[T comparable](part func(*App) T) guard {
@@ -86,6 +88,13 @@ func gains[T comparable](part func(*App) []T) guard {
 	return guard{widens: func(from, to *App) bool {
 		return slices.ContainsFunc(part(to), func(one T) bool { return !slices.Contains(part(from), one) })
 	}}
+}
+
+// newMapping: the application is told something that it was not told before, or in another way.
+func newMapping(from, to *App) bool {
+	return slices.ContainsFunc(to.ClaimMappings, func(m ClaimMapping) bool {
+		return !slices.ContainsFunc(from.ClaimMappings, func(had ClaimMapping) bool { return reflect.DeepEqual(m, had) })
+	})
 }
 
 // parts are the fields that the state consists of, by their names on the list.

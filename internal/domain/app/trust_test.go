@@ -34,7 +34,7 @@ var unguarded = map[string]string{
 
 func TestEveryChangeOfAnApplicationIsJudged(t *testing.T) {
 	own, others := regexp.MustCompile(`\w\.Append\(`),
-		regexp.MustCompile(`\bapp\.(Added|SettingsChanged|SecretSet|SecretRemoved|KeyAdded|KeyRemoved|APIAccessSet|APIConsentsEnded|AudienceApproved|AudienceWithdrawn|OwnSignInSet|Vouched|FirstPartySet|RoleSettingsSet|MetadataSet|Deactivated|Reactivated|WasRemoved)\{`)
+		regexp.MustCompile(`\bapp\.(Added|SettingsChanged|SecretSet|SecretRemoved|KeyAdded|KeyRemoved|APIAccessSet|APIConsentsEnded|AudienceApproved|AudienceWithdrawn|OwnSignInSet|Vouched|FirstPartySet|RoleSettingsSet|MetadataSet|ClaimMappingsSet|Deactivated|Reactivated|WasRemoved)\{`)
 	root := os.DirFS("../..")
 	must(t, fs.WalkDir(root, ".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
@@ -114,6 +114,7 @@ var turns = map[string]operation{
 	"a key set":                    modify(app.SettingsChanged{KeySetURI: new("https://attacker.example/keys")}),
 	"no consent":                   modify(app.SettingsChanged{ConsentRequired: new(false)}),
 	"another form of tokens":       modify(app.SettingsChanged{TokenFormat: new(app.Opaque)}),
+	"a claim":                      setMappings(mapping(app.FromGroupNames, nil)),
 	"a secret":                     generateSecret,
 	"a key":                        addKey,
 	"a sign-in page of its own": func(t *testing.T, s event.Store, p access.Permit) error {

@@ -22,12 +22,18 @@ import (
 type Client struct {
 	Org string // that it belongs to
 	app.RoleSettings
-	Open bool // for people of all organizations
+	Open   bool // for people of all organizations
+	Mapped app.Mapped
 }
 
 // ClientOf is that of an application.
 func ClientOf(a *event.Object[app.App]) Client {
-	return Client{Org: a.Org, RoleSettings: a.Data.RoleSettings, Open: a.Data.AllOrganizations}
+	return Client{Org: a.Org, RoleSettings: a.Data.RoleSettings, Open: a.Data.AllOrganizations, Mapped: a.Data.Maps()}
+}
+
+// told tells whether the application is told roles, and whether groups.
+func (c Client) told() (roles, groups bool) {
+	return c.Roles || c.Mapped.Roles, c.Groups || c.Mapped.Groups
 }
 
 // Person is what decides about somebody who uses an application.
@@ -85,7 +91,8 @@ func (c Client) Decides(w Person, bound string) bool { return c.opens(w, bound) 
 
 // elsewhere lists the organizations besides the application's own whose access matters, home first.
 func (c Client) elsewhere(w Person, bound string) []string {
-	opens, told := c.opens(w, bound), c.Roles || c.Groups || c.Required
+	roles, groups := c.told()
+	opens, told := c.opens(w, bound), roles || groups || c.Required
 	if c.Project == "" || !opens && !told {
 		return nil
 	}
@@ -117,7 +124,7 @@ func (c Client) elsewhere(w Person, bound string) []string {
 func Look(ctx context.Context, r event.Reader, c Client, w Person, bound string) (*Places, error) {
 	p := &Places{reader: r, client: c, decides: c.Decides(w, bound), bound: bound, access: map[string]string{},
 		found: map[string]*event.Object[Access]{}, orgs: map[string]*event.Object[org.Org]{}}
-	if c.Project == "" || !c.Roles && !c.Groups && !p.decides {
+	if roles, groups := c.told(); c.Project == "" || !roles && !groups && !p.decides {
 		return p, nil
 	}
 	var mu sync.Mutex
@@ -353,15 +360,17 @@ func (p *Places) Roles(w Person) map[string][]string {
 	return all
 }
 
-// Groups are the groups that somebody is in, sorted, by their organization: the application's own, and those that have
-// an access to its project.
-func (p *Places) Groups(ctx context.Context, r event.Reader, w Person) (map[string][]string, error) {
+// Group is a group that somebody is in.
+type Group struct{ ID, Name string }
+
+// Groups are the groups that somebody is in, by their organization: the application's own, and those that have an
+// access to its project. They are in the order of their identifiers.
+func (p *Places) Groups(ctx context.Context, r event.Reader, w Person) (map[string][]Group, error) {
 	var reads []func() error
 	var mu sync.Mutex
-	all := map[string][]string{}
+	all := map[string][]Group{}
 	for id, in := range w.Groups {
-		own := id == p.client.Org && w.in(id) && (p.bound == "" || p.bound == id)
-		if !own && p.place(id, w) == "" {
+		if own := id == p.client.Org && p.atHome(w); !own && p.place(id, w) == "" {
 			continue
 		}
 		for _, g := range in {
@@ -372,7 +381,7 @@ func (p *Places) Groups(ctx context.Context, r event.Reader, w Person) (map[stri
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				all[id] = append(all[id], g.ID)
+				all[id] = append(all[id], Group{g.ID, found.Data.Name})
 				return nil
 			})
 		}
@@ -382,10 +391,15 @@ func (p *Places) Groups(ctx context.Context, r event.Reader, w Person) (map[stri
 			return nil, err
 		}
 	}
-	for _, ids := range all {
-		slices.Sort(ids)
+	for _, in := range all {
+		slices.SortFunc(in, func(a, b Group) int { return cmp.Compare(a.ID, b.ID) })
 	}
 	return all, nil
+}
+
+// atHome tells whether somebody is in the application's own organization, or a guest there, as far as the sign-in goes.
+func (p *Places) atHome(w Person) bool {
+	return w.in(p.client.Org) && (p.bound == "" || p.bound == p.client.Org)
 }
 
 // Held is what an application is told about somebody, by organization; nil: it is not told.
@@ -394,19 +408,63 @@ type Held struct {
 	Groups map[string][]string // their identifiers
 
 	Metadata map[string]string // not by organization: it is that of home
+
+	Mapped ForMapping
+}
+
+// ForMapping is what the claims that an application declares are made of.
+type ForMapping struct {
+	Org    string // that the application belongs to
+	AtHome bool   // they are of that organization, or guests there
+	Own    bool   // they are of that organization
+
+	Roles  map[string][]string // by organization; nil: it is not told
+	Groups map[string][]Group
 }
 
 // Held is what the application is told, at most what it was when the places were looked for.
-func (p *Places) Held(ctx context.Context, r event.Reader, c Client, w Person) (h Held, err error) {
-	if p.client.Roles && c.Roles {
-		h.Roles = p.Roles(w)
-	}
-	if p.client.Groups && c.Groups {
-		h.Groups, err = p.Groups(ctx, r, w)
-	}
+func (p *Places) Held(ctx context.Context, r event.Reader, c Client, w Person) (Held, error) {
+	var h Held
 	// What their own organization keeps about people is no business of others, nor of a sign-in in another one.
-	if w.Org == c.Org && (p.bound == "" || p.bound == w.Org) {
+	own := w.Org == c.Org && (p.bound == "" || p.bound == w.Org)
+	if own {
 		h.Metadata = metadata.Picked(w.Metadata, c.Metadata)
 	}
-	return h, err
+	if c.Mapped.Any {
+		h.Mapped = ForMapping{Org: c.Org, AtHome: p.atHome(w), Own: own}
+	}
+	hadRoles, hadGroups := p.client.told()
+	roles, groups := c.told()
+	if hadRoles && roles {
+		all := p.Roles(w)
+		if p.client.Roles && c.Roles {
+			h.Roles = all
+		}
+		if p.client.Mapped.Roles && c.Mapped.Roles {
+			h.Mapped.Roles = all
+		}
+	}
+	if hadGroups && groups {
+		all, err := p.Groups(ctx, r, w)
+		if err != nil {
+			return h, err
+		}
+		if p.client.Groups && c.Groups {
+			h.Groups = ids(all)
+		}
+		if p.client.Mapped.Groups && c.Mapped.Groups {
+			h.Mapped.Groups = all
+		}
+	}
+	return h, nil
+}
+
+func ids(groups map[string][]Group) map[string][]string {
+	all := map[string][]string{}
+	for id, in := range groups {
+		for _, g := range in {
+			all[id] = append(all[id], g.ID)
+		}
+	}
+	return all
 }

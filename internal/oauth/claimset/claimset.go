@@ -45,6 +45,8 @@ const (
 	NotAsked      Lack = "request" // by a parameter of the authorization request
 	TooLarge      Lack = "size"
 	OtherAudience Lack = "audience" // somebody else reads the token, too
+
+	OtherOrganization Lack = "organization" // it is told only of people of the application's own organization
 )
 
 // Missing is the reason why a claim is missing.
@@ -57,6 +59,7 @@ type Missing struct {
 type Set struct {
 	Values    map[string]any
 	LoginName string // of whom it is about, with the domain of the organization; empty: nobody wants to know
+	Mapped    Mapped // what the application declares for introspection; none: nobody wants to know
 	notes     *notes // nil: nobody wants to know why
 }
 

@@ -5,7 +5,7 @@
 package claimset
 
 import (
-	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/signet-idm/signet/internal/domain/app"
@@ -27,16 +27,17 @@ var RoleClaims = []string{Roles, Groups, Metadata, Overflow}
 // MaxToken is how many bytes of JSON the claims can have together in a token: tokens travel in headers.
 const MaxToken = 4096
 
-// RoleClaimsOf are the claims that are switched on for an application.
-func RoleClaimsOf(s app.RoleSettings) []string {
+// RoleClaimsOf are the claims that are switched on for an application, or that it declares claims of its own from.
+func RoleClaimsOf(a *app.App) []string {
 	var names []string
-	if s.Roles {
+	s, mapped := a.RoleSettings, a.Maps()
+	if s.Roles || mapped.Roles {
 		names = append(names, Roles)
 	}
-	if s.Groups {
+	if s.Groups || mapped.Groups {
 		names = append(names, Groups)
 	}
-	if len(s.Metadata) > 0 {
+	if len(s.Metadata) > 0 || a.MapsMetadata() {
 		names = append(names, Metadata)
 	}
 	return names
@@ -48,6 +49,8 @@ func Agreed(c project.Client, home string, agreed []string) project.Client {
 	if c.Org != home {
 		c.Roles = c.Roles && slices.Contains(agreed, Roles)
 		c.Groups = c.Groups && slices.Contains(agreed, Groups)
+		c.Mapped.Roles = c.Mapped.Roles && slices.Contains(agreed, Roles)
+		c.Mapped.Groups = c.Mapped.Groups && slices.Contains(agreed, Groups)
 	}
 	return c
 }
@@ -87,26 +90,16 @@ func AddRoles(claims Set, h project.Held) {
 	}
 }
 
-// AddRolesToToken adds the claims if they fit; otherwise the token says which are missing. User info and introspection
-// have them.
-func AddRolesToToken(claims Set, h project.Held) {
-	size := 0
-	var names []string
-	for name, value := range present(h) {
-		text, err := json.Marshal(value)
-		if err != nil {
-			panic(err) // plain strings
-		}
-		size += len(text)
-		names = append(names, name)
-	}
-	if size <= MaxToken {
+// AddRolesToToken adds the claims, and those that the application declares, if they fit; otherwise the token says which
+// are missing. User info and introspection have them.
+func AddRolesToToken(claims Set, h project.Held, m Mapped) {
+	if there := present(h); sizeOf(there)+sizeOf(m.values) > MaxToken {
+		claims.overflow(slices.AppendSeq(slices.Collect(maps.Keys(there)), maps.Keys(m.values)))
+		m.values = nil
+	} else {
 		AddRoles(claims, h)
-		return
 	}
-	slices.Sort(names)
-	claims.Put(Overflow, names, Why{Source: Size})
-	claims.Lacks(Missing{Lack: TooLarge}, names...)
+	claims.addMapped(m)
 }
 
 // WithholdRoles notes that claims are not told because others read them, too.

@@ -278,7 +278,8 @@ func (s *Sessions) judgeAccess(b *Bearer, read *event.TokenContext, u *user.Stan
 			return fmt.Errorf("standing of %s: %w", t.Client, err)
 		}
 		b.ClientOrg = read.ClientOrgID
-		b.Client = project.Client{Org: b.ClientOrg, RoleSettings: client.RoleSettings, Open: client.Open}
+		b.Client = project.Client{Org: b.ClientOrg, RoleSettings: client.RoleSettings, Open: client.Open,
+			Mapped: client.Mapped}
 		owner, err := s.Standings.orgs.Read(read.ClientOrgStanding)
 		if err != nil {
 			return fmt.Errorf("standing of %s: %w", read.ClientOrgID, err)

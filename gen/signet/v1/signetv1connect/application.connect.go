@@ -81,6 +81,9 @@ const (
 	// ApplicationServiceSetApplicationRoleSettingsProcedure is the fully-qualified name of the
 	// ApplicationService's SetApplicationRoleSettings RPC.
 	ApplicationServiceSetApplicationRoleSettingsProcedure = "/signet.v1.ApplicationService/SetApplicationRoleSettings"
+	// ApplicationServiceSetApplicationClaimMappingsProcedure is the fully-qualified name of the
+	// ApplicationService's SetApplicationClaimMappings RPC.
+	ApplicationServiceSetApplicationClaimMappingsProcedure = "/signet.v1.ApplicationService/SetApplicationClaimMappings"
 	// ApplicationServiceListAllOrganizationsApplicationsProcedure is the fully-qualified name of the
 	// ApplicationService's ListAllOrganizationsApplications RPC.
 	ApplicationServiceListAllOrganizationsApplicationsProcedure = "/signet.v1.ApplicationService/ListAllOrganizationsApplications"
@@ -210,6 +213,15 @@ type ApplicationServiceClient interface {
 	// say about people, and whether only people with a role of the project may use
 	// it. Adding metadata keys needs the permission `metadata.read`.
 	SetApplicationRoleSettings(context.Context, *v1.SetApplicationRoleSettingsRequest) (*v1.SetApplicationRoleSettingsResponse, error)
+	// Set the claims that an application declares
+	//
+	// Replaces all of them: which values of a person are told to the application
+	// under which names, in which shape and where. They tell nothing that the
+	// granted scopes and the consent of the person do not cover. Groups and roles
+	// without an organization in them are told only of that of the application: the
+	// answer warns about those that are left out for others. Adding metadata needs
+	// the permission `metadata.read`.
+	SetApplicationClaimMappings(context.Context, *v1.SetApplicationClaimMappingsRequest) (*v1.SetApplicationClaimMappingsResponse, error)
 	// List the applications for all organizations
 	//
 	// Returns the applications of all organizations to which people of all
@@ -345,6 +357,12 @@ func NewApplicationServiceClient(httpClient connect.HTTPClient, baseURL string, 
 			connect.WithSchema(applicationServiceMethods.ByName("SetApplicationRoleSettings")),
 			connect.WithClientOptions(opts...),
 		),
+		setApplicationClaimMappings: connect.NewClient[v1.SetApplicationClaimMappingsRequest, v1.SetApplicationClaimMappingsResponse](
+			httpClient,
+			baseURL+ApplicationServiceSetApplicationClaimMappingsProcedure,
+			connect.WithSchema(applicationServiceMethods.ByName("SetApplicationClaimMappings")),
+			connect.WithClientOptions(opts...),
+		),
 		listAllOrganizationsApplications: connect.NewClient[v1.ListAllOrganizationsApplicationsRequest, v1.ListAllOrganizationsApplicationsResponse](
 			httpClient,
 			baseURL+ApplicationServiceListAllOrganizationsApplicationsProcedure,
@@ -390,6 +408,7 @@ type applicationServiceClient struct {
 	setApplicationOwnSignIn          *connect.Client[v1.SetApplicationOwnSignInRequest, v1.SetApplicationOwnSignInResponse]
 	setApplicationFirstParty         *connect.Client[v1.SetApplicationFirstPartyRequest, v1.SetApplicationFirstPartyResponse]
 	setApplicationRoleSettings       *connect.Client[v1.SetApplicationRoleSettingsRequest, v1.SetApplicationRoleSettingsResponse]
+	setApplicationClaimMappings      *connect.Client[v1.SetApplicationClaimMappingsRequest, v1.SetApplicationClaimMappingsResponse]
 	listAllOrganizationsApplications *connect.Client[v1.ListAllOrganizationsApplicationsRequest, v1.ListAllOrganizationsApplicationsResponse]
 	approveAudience                  *connect.Client[v1.ApproveAudienceRequest, v1.ApproveAudienceResponse]
 	withdrawAudience                 *connect.Client[v1.WithdrawAudienceRequest, v1.WithdrawAudienceResponse]
@@ -534,6 +553,15 @@ func (c *applicationServiceClient) SetApplicationFirstParty(ctx context.Context,
 // SetApplicationRoleSettings calls signet.v1.ApplicationService.SetApplicationRoleSettings.
 func (c *applicationServiceClient) SetApplicationRoleSettings(ctx context.Context, req *v1.SetApplicationRoleSettingsRequest) (*v1.SetApplicationRoleSettingsResponse, error) {
 	response, err := c.setApplicationRoleSettings.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SetApplicationClaimMappings calls signet.v1.ApplicationService.SetApplicationClaimMappings.
+func (c *applicationServiceClient) SetApplicationClaimMappings(ctx context.Context, req *v1.SetApplicationClaimMappingsRequest) (*v1.SetApplicationClaimMappingsResponse, error) {
+	response, err := c.setApplicationClaimMappings.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -692,6 +720,15 @@ type ApplicationServiceHandler interface {
 	// say about people, and whether only people with a role of the project may use
 	// it. Adding metadata keys needs the permission `metadata.read`.
 	SetApplicationRoleSettings(context.Context, *v1.SetApplicationRoleSettingsRequest) (*v1.SetApplicationRoleSettingsResponse, error)
+	// Set the claims that an application declares
+	//
+	// Replaces all of them: which values of a person are told to the application
+	// under which names, in which shape and where. They tell nothing that the
+	// granted scopes and the consent of the person do not cover. Groups and roles
+	// without an organization in them are told only of that of the application: the
+	// answer warns about those that are left out for others. Adding metadata needs
+	// the permission `metadata.read`.
+	SetApplicationClaimMappings(context.Context, *v1.SetApplicationClaimMappingsRequest) (*v1.SetApplicationClaimMappingsResponse, error)
 	// List the applications for all organizations
 	//
 	// Returns the applications of all organizations to which people of all
@@ -823,6 +860,12 @@ func NewApplicationServiceHandler(svc ApplicationServiceHandler, opts ...connect
 		connect.WithSchema(applicationServiceMethods.ByName("SetApplicationRoleSettings")),
 		connect.WithHandlerOptions(opts...),
 	)
+	applicationServiceSetApplicationClaimMappingsHandler := connect.NewUnaryHandlerSimple(
+		ApplicationServiceSetApplicationClaimMappingsProcedure,
+		svc.SetApplicationClaimMappings,
+		connect.WithSchema(applicationServiceMethods.ByName("SetApplicationClaimMappings")),
+		connect.WithHandlerOptions(opts...),
+	)
 	applicationServiceListAllOrganizationsApplicationsHandler := connect.NewUnaryHandlerSimple(
 		ApplicationServiceListAllOrganizationsApplicationsProcedure,
 		svc.ListAllOrganizationsApplications,
@@ -881,6 +924,8 @@ func NewApplicationServiceHandler(svc ApplicationServiceHandler, opts ...connect
 			applicationServiceSetApplicationFirstPartyHandler.ServeHTTP(w, r)
 		case ApplicationServiceSetApplicationRoleSettingsProcedure:
 			applicationServiceSetApplicationRoleSettingsHandler.ServeHTTP(w, r)
+		case ApplicationServiceSetApplicationClaimMappingsProcedure:
+			applicationServiceSetApplicationClaimMappingsHandler.ServeHTTP(w, r)
 		case ApplicationServiceListAllOrganizationsApplicationsProcedure:
 			applicationServiceListAllOrganizationsApplicationsHandler.ServeHTTP(w, r)
 		case ApplicationServiceApproveAudienceProcedure:
@@ -960,6 +1005,10 @@ func (UnimplementedApplicationServiceHandler) SetApplicationFirstParty(context.C
 
 func (UnimplementedApplicationServiceHandler) SetApplicationRoleSettings(context.Context, *v1.SetApplicationRoleSettingsRequest) (*v1.SetApplicationRoleSettingsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.ApplicationService.SetApplicationRoleSettings is not implemented"))
+}
+
+func (UnimplementedApplicationServiceHandler) SetApplicationClaimMappings(context.Context, *v1.SetApplicationClaimMappingsRequest) (*v1.SetApplicationClaimMappingsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.ApplicationService.SetApplicationClaimMappings is not implemented"))
 }
 
 func (UnimplementedApplicationServiceHandler) ListAllOrganizationsApplications(context.Context, *v1.ListAllOrganizationsApplicationsRequest) (*v1.ListAllOrganizationsApplicationsResponse, error) {

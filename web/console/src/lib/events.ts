@@ -8,7 +8,7 @@ import { hasText, language, t } from './texts.svelte';
 // The kinds with the names of their types. A number is the newest version of a type that has more than one.
 const known = {
   app: `
-    added api_access_set api_consents_ended audience_approved audience_withdrawn deactivated first_party_set
+    added api_access_set api_consents_ended audience_approved audience_withdrawn claim_mappings_set deactivated first_party_set
     key_added key_removed metadata_set own_sign_in_set reactivated removed role_settings_set secret_removed secret_set settings_changed
     vouched
   `,

@@ -22,6 +22,7 @@ export const routes: readonly Route[] = [
   { ...one, path: '/o/:org/apps/:app/settings', view: () => import('./Settings.svelte') },
   { ...one, path: '/o/:org/apps/:app/credentials', view: () => import('./Credentials.svelte') },
   { ...one, path: '/o/:org/apps/:app/access', view: () => import('./Access.svelte') },
+  { ...one, path: '/o/:org/apps/:app/claims', view: () => import('./Claims.svelte') },
   { ...one, path: '/o/:org/apps/:app/snippets', view: () => import('./Snippets.svelte') },
   {
     ...one,
