@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signet/v1/application.proto.
  */
 export const file_signet_v1_application: GenFile = /*@__PURE__*/
-  fileDesc("ChtzaWduZXQvdjEvYXBwbGljYXRpb24ucHJvdG8SCXNpZ25ldC52MSLMCAoLQXBwbGljYXRpb24SDgoGYXBwX2lkGAEgASgJEiMKB2RldGFpbHMYAiABKAsyEi5zaWduZXQudjEuRGV0YWlscxIrCgVzdGF0ZRgDIAEoDjIcLnNpZ25ldC52MS5BcHBsaWNhdGlvbi5TdGF0ZRIoCgR0eXBlGAQgASgOMhouc2lnbmV0LnYxLkFwcGxpY2F0aW9uVHlwZRIMCgRuYW1lGAUgASgJEioKC2F1dGhfbWV0aG9kGAYgASgOMhUuc2lnbmV0LnYxLkF1dGhNZXRob2QSKQoLZ3JhbnRfdHlwZXMYByADKA4yFC5zaWduZXQudjEuR3JhbnRUeXBlEhUKDXJlZGlyZWN0X3VyaXMYCCADKAkSGAoQcG9zdF9sb2dvdXRfdXJpcxgJIAMoCRIfChdiYWNrX2NoYW5uZWxfbG9nb3V0X3VyaRgKIAEoCRITCgtrZXlfc2V0X3VyaRgLIAEoCRIsCgx0b2tlbl9mb3JtYXQYDCABKA4yFi5zaWduZXQudjEuVG9rZW5Gb3JtYXQSNgoRc2lnbmluZ19hbGdvcml0aG0YDSABKA4yGy5zaWduZXQudjEuU2lnbmluZ0FsZ29yaXRobRIcChRhY2Nlc3NfdG9rZW5fc2Vjb25kcxgOIAEoBRIdChVyZWZyZXNoX3Rva2VuX3NlY29uZHMYDyABKAUSGAoQY29uc2VudF9yZXF1aXJlZBgQIAEoCBIZChFhbGxfb3JnYW5pemF0aW9ucxgRIAEoCBISCgpoYXNfc2VjcmV0GBIgASgIEj4KGm9sZF9zZWNyZXRfZXhwaXJhdGlvbl9kYXRlGBMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBInCgRrZXlzGBQgAygLMhkuc2lnbmV0LnYxLkFwcGxpY2F0aW9uS2V5EhIKCmFwaV9zY29wZXMYFSADKAkSGQoRZXhhY3RfYXV0aF9tZXRob2QYFiABKAgSMQoPaWRfdG9rZW5fY2xhaW1zGBcgASgOMhguc2lnbmV0LnYxLklEVG9rZW5DbGFpbXMSEwoLb3duX3NpZ25faW4YGCABKAgSOQoNcm9sZV9zZXR0aW5ncxgZIAEoCzIiLnNpZ25ldC52MS5BcHBsaWNhdGlvblJvbGVTZXR0aW5ncxIqCgtmaXJzdF9wYXJ0eRgaIAEoCzIVLnNpZ25ldC52MS5GaXJzdFBhcnR5EhcKD3NlY3JldF9ieV9vd25lchgbIAEoCBIaChJpbml0aWF0ZV9sb2dpbl91cmkYHCABKAkSIAoYcHVzaGVkX3JlcXVlc3RzX3JlcXVpcmVkGDIgASgIEhUKDWRwb3BfcmVxdWlyZWQYMyABKAgiRAoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIQCgxTVEFURV9BQ1RJVkUQARISCg5TVEFURV9JTkFDVElWRRACIkwKCkZpcnN0UGFydHkSDwoHdXNlcl9pZBgBIAEoCRItCgltYXJrX2RhdGUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIo4BChdBcHBsaWNhdGlvblJvbGVTZXR0aW5ncxISCgpwcm9qZWN0X2lkGAEgASgJEhcKD3JvbGVzX2luX3Rva2VucxgCIAEoCBIYChBncm91cHNfaW5fdG9rZW5zGAMgASgIEhUKDXJvbGVfcmVxdWlyZWQYBCABKAgSFQoNbWV0YWRhdGFfa2V5cxgFIAMoCSKuAQoOQXBwbGljYXRpb25LZXkSDgoGa2V5X2lkGAEgASgJEjEKDWNyZWF0aW9uX2RhdGUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKD2V4cGlyYXRpb25fZGF0ZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKcHVibGljX2tleRgEIAEoCRIQCghieV9vd25lchgFIAEoCCKIBQoVQWRkQXBwbGljYXRpb25SZXF1ZXN0EgwKBG5hbWUYASABKAkSKAoEdHlwZRgCIAEoDjIaLnNpZ25ldC52MS5BcHBsaWNhdGlvblR5cGUSKgoLYXV0aF9tZXRob2QYAyABKA4yFS5zaWduZXQudjEuQXV0aE1ldGhvZBIpCgtncmFudF90eXBlcxgEIAMoDjIULnNpZ25ldC52MS5HcmFudFR5cGUSFQoNcmVkaXJlY3RfdXJpcxgFIAMoCRIYChBwb3N0X2xvZ291dF91cmlzGAYgAygJEh8KF2JhY2tfY2hhbm5lbF9sb2dvdXRfdXJpGAcgASgJEhMKC2tleV9zZXRfdXJpGAggASgJEiwKDHRva2VuX2Zvcm1hdBgJIAEoDjIWLnNpZ25ldC52MS5Ub2tlbkZvcm1hdBI2ChFzaWduaW5nX2FsZ29yaXRobRgKIAEoDjIbLnNpZ25ldC52MS5TaWduaW5nQWxnb3JpdGhtEhwKFGFjY2Vzc190b2tlbl9zZWNvbmRzGAsgASgFEh0KFXJlZnJlc2hfdG9rZW5fc2Vjb25kcxgMIAEoBRIYChBjb25zZW50X3JlcXVpcmVkGA0gASgIEhkKEWFsbF9vcmdhbml6YXRpb25zGA4gASgIEhkKEWV4YWN0X2F1dGhfbWV0aG9kGA8gASgIEjEKD2lkX3Rva2VuX2NsYWltcxgQIAEoDjIYLnNpZ25ldC52MS5JRFRva2VuQ2xhaW1zEhoKEmluaXRpYXRlX2xvZ2luX3VyaRgSIAEoCRIgChhwdXNoZWRfcmVxdWVzdHNfcmVxdWlyZWQYMiABKAgSFQoNZHBvcF9yZXF1aXJlZBgzIAEoCCJkChZBZGRBcHBsaWNhdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIOCgZhcHBfaWQYAiABKAkSFQoNY2xpZW50X3NlY3JldBgDIAEoCSInChVHZXRBcHBsaWNhdGlvblJlcXVlc3QSDgoGYXBwX2lkGAEgASgJIj0KFkdldEFwcGxpY2F0aW9uUmVzcG9uc2USIwoDYXBwGAEgASgLMhYuc2lnbmV0LnYxLkFwcGxpY2F0aW9uIjAKHkxpc3RBcHBsaWNhdGlvblJlZnVzYWxzUmVxdWVzdBIOCgZhcHBfaWQYASABKAkisQEKH0xpc3RBcHBsaWNhdGlvblJlZnVzYWxzUmVzcG9uc2USLwoIcmVmdXNhbHMYASADKAsyHS5zaWduZXQudjEuQXBwbGljYXRpb25SZWZ1c2FsEjIKBmNvdW50cxgCIAMoCzIiLnNpZ25ldC52MS5BcHBsaWNhdGlvblJlZnVzYWxDb3VudBIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAicgoSQXBwbGljYXRpb25SZWZ1c2FsEg0KBWNhdXNlGAEgASgJEg8KB2FkZHJlc3MYAiABKAkSDQoFY291bnQYAyABKAMSLQoJbGFzdF9kYXRlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCI3ChdBcHBsaWNhdGlvblJlZnVzYWxDb3VudBINCgVjYXVzZRgBIAEoCRINCgVjb3VudBgCIAEoAyKlAQoXTGlzdEFwcGxpY2F0aW9uc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSDAoEbmFtZRgDIAEoCRIrCgVzdGF0ZRgEIAEoDjIcLnNpZ25ldC52MS5BcHBsaWNhdGlvbi5TdGF0ZRIoCgR0eXBlGAUgASgOMhouc2lnbmV0LnYxLkFwcGxpY2F0aW9uVHlwZSJZChhMaXN0QXBwbGljYXRpb25zUmVzcG9uc2USJAoEYXBwcxgBIAMoCzIWLnNpZ25ldC52MS5BcHBsaWNhdGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiogUKGE1vZGlmeUFwcGxpY2F0aW9uUmVxdWVzdBIOCgZhcHBfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIqCgthdXRoX21ldGhvZBgDIAEoDjIVLnNpZ25ldC52MS5BdXRoTWV0aG9kEikKC2dyYW50X3R5cGVzGAQgAygOMhQuc2lnbmV0LnYxLkdyYW50VHlwZRIVCg1yZWRpcmVjdF91cmlzGAUgAygJEhgKEHBvc3RfbG9nb3V0X3VyaXMYBiADKAkSHwoXYmFja19jaGFubmVsX2xvZ291dF91cmkYByABKAkSEwoLa2V5X3NldF91cmkYCCABKAkSLAoMdG9rZW5fZm9ybWF0GAkgASgOMhYuc2lnbmV0LnYxLlRva2VuRm9ybWF0EjYKEXNpZ25pbmdfYWxnb3JpdGhtGAogASgOMhsuc2lnbmV0LnYxLlNpZ25pbmdBbGdvcml0aG0SHAoUYWNjZXNzX3Rva2VuX3NlY29uZHMYCyABKAUSHQoVcmVmcmVzaF90b2tlbl9zZWNvbmRzGAwgASgFEhgKEGNvbnNlbnRfcmVxdWlyZWQYDSABKAgSGQoRYWxsX29yZ2FuaXphdGlvbnMYDiABKAgSGQoRZXhhY3RfYXV0aF9tZXRob2QYECABKAgSMQoPaWRfdG9rZW5fY2xhaW1zGBEgASgOMhguc2lnbmV0LnYxLklEVG9rZW5DbGFpbXMSGgoSaW5pdGlhdGVfbG9naW5fdXJpGBMgASgJEiAKGHB1c2hlZF9yZXF1ZXN0c19yZXF1aXJlZBgyIAEoCBIVCg1kcG9wX3JlcXVpcmVkGDMgASgIEi8KC3VwZGF0ZV9tYXNrGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLkZpZWxkTWFzayJAChlNb2RpZnlBcHBsaWNhdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyIuChxEZWFjdGl2YXRlQXBwbGljYXRpb25SZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCSJECh1EZWFjdGl2YXRlQXBwbGljYXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiLgocUmVhY3RpdmF0ZUFwcGxpY2F0aW9uUmVxdWVzdBIOCgZhcHBfaWQYASABKAkiRAodUmVhY3RpdmF0ZUFwcGxpY2F0aW9uUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIioKGFJlbW92ZUFwcGxpY2F0aW9uUmVxdWVzdBIOCgZhcHBfaWQYASABKAkiQAoZUmVtb3ZlQXBwbGljYXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiTAogR2VuZXJhdGVBcHBsaWNhdGlvblNlY3JldFJlcXVlc3QSDgoGYXBwX2lkGAEgASgJEhgKEGtlZXBfb2xkX3NlY29uZHMYAiABKAUiXwohR2VuZXJhdGVBcHBsaWNhdGlvblNlY3JldFJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscxIVCg1jbGllbnRfc2VjcmV0GAIgASgJIjAKHlJlbW92ZUFwcGxpY2F0aW9uU2VjcmV0UmVxdWVzdBIOCgZhcHBfaWQYASABKAkiRgofUmVtb3ZlQXBwbGljYXRpb25TZWNyZXRSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMicwoYQWRkQXBwbGljYXRpb25LZXlSZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRISCgpwdWJsaWNfa2V5GAIgASgJEjMKD2V4cGlyYXRpb25fZGF0ZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiUAoZQWRkQXBwbGljYXRpb25LZXlSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSDgoGa2V5X2lkGAIgASgJIj0KG1JlbW92ZUFwcGxpY2F0aW9uS2V5UmVxdWVzdBIOCgZhcHBfaWQYASABKAkSDgoGa2V5X2lkGAIgASgJIkMKHFJlbW92ZUFwcGxpY2F0aW9uS2V5UmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIkAKHlNldEFwcGxpY2F0aW9uQVBJQWNjZXNzUmVxdWVzdBIOCgZhcHBfaWQYASABKAkSDgoGc2NvcGVzGAIgAygJIkYKH1NldEFwcGxpY2F0aW9uQVBJQWNjZXNzUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIkEKHlNldEFwcGxpY2F0aW9uT3duU2lnbkluUmVxdWVzdBIOCgZhcHBfaWQYASABKAkSDwoHYWxsb3dlZBgCIAEoCCJGCh9TZXRBcHBsaWNhdGlvbk93blNpZ25JblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyJGCh9TZXRBcHBsaWNhdGlvbkZpcnN0UGFydHlSZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRITCgtmaXJzdF9wYXJ0eRgCIAEoCCJHCiBTZXRBcHBsaWNhdGlvbkZpcnN0UGFydHlSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiqAEKIVNldEFwcGxpY2F0aW9uUm9sZVNldHRpbmdzUmVxdWVzdBIOCgZhcHBfaWQYASABKAkSEgoKcHJvamVjdF9pZBgCIAEoCRIXCg9yb2xlc19pbl90b2tlbnMYAyABKAgSGAoQZ3JvdXBzX2luX3Rva2VucxgEIAEoCBIVCg1yb2xlX3JlcXVpcmVkGAUgASgIEhUKDW1ldGFkYXRhX2tleXMYBiADKAkiSQoiU2V0QXBwbGljYXRpb25Sb2xlU2V0dGluZ3NSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiUAonTGlzdEFsbE9yZ2FuaXphdGlvbnNBcHBsaWNhdGlvbnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJImkKKExpc3RBbGxPcmdhbml6YXRpb25zQXBwbGljYXRpb25zUmVzcG9uc2USJAoEYXBwcxgBIAMoCzIWLnNpZ25ldC52MS5BcHBsaWNhdGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOwoWQXBwcm92ZUF1ZGllbmNlUmVxdWVzdBIOCgZhcHBfaWQYASABKAkSEQoJY2xpZW50X2lkGAIgASgJIj4KF0FwcHJvdmVBdWRpZW5jZVJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyI8ChdXaXRoZHJhd0F1ZGllbmNlUmVxdWVzdBIOCgZhcHBfaWQYASABKAkSEQoJY2xpZW50X2lkGAIgASgJIj8KGFdpdGhkcmF3QXVkaWVuY2VSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiVwocTGlzdEF1ZGllbmNlQXBwcm92YWxzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKAUSEgoKcGFnZV90b2tlbhgCIAEoCRIQCghyZWNlaXZlZBgDIAEoCCJoCh1MaXN0QXVkaWVuY2VBcHByb3ZhbHNSZXNwb25zZRIuCglhcHByb3ZhbHMYASADKAsyGy5zaWduZXQudjEuQXVkaWVuY2VBcHByb3ZhbBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkibAoQQXVkaWVuY2VBcHByb3ZhbBIOCgZhcHBfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIOCgZvcmdfaWQYAyABKAkSKgoHY2xpZW50cxgEIAMoCzIZLnNpZ25ldC52MS5BcHByb3ZlZENsaWVudCJmCg5BcHByb3ZlZENsaWVudBIRCgljbGllbnRfaWQYASABKAkSDgoGb3JnX2lkGAIgASgJEjEKDWFwcHJvdmFsX2RhdGUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wKqYBCg9BcHBsaWNhdGlvblR5cGUSIAocQVBQTElDQVRJT05fVFlQRV9VTlNQRUNJRklFRBAAEhgKFEFQUExJQ0FUSU9OX1RZUEVfV0VCEAESIAocQVBQTElDQVRJT05fVFlQRV9TSU5HTEVfUEFHRRACEhsKF0FQUExJQ0FUSU9OX1RZUEVfTkFUSVZFEAMSGAoUQVBQTElDQVRJT05fVFlQRV9BUEkQBCqpAQoKQXV0aE1ldGhvZBIbChdBVVRIX01FVEhPRF9VTlNQRUNJRklFRBAAEiMKH0FVVEhfTUVUSE9EX0NMSUVOVF9TRUNSRVRfQkFTSUMQARIiCh5BVVRIX01FVEhPRF9DTElFTlRfU0VDUkVUX1BPU1QQAhIfChtBVVRIX01FVEhPRF9QUklWQVRFX0tFWV9KV1QQAxIUChBBVVRIX01FVEhPRF9OT05FEAQqhAEKCUdyYW50VHlwZRIaChZHUkFOVF9UWVBFX1VOU1BFQ0lGSUVEEAASIQodR1JBTlRfVFlQRV9BVVRIT1JJWkFUSU9OX0NPREUQARIcChhHUkFOVF9UWVBFX1JFRlJFU0hfVE9LRU4QAhIaChZHUkFOVF9UWVBFX0RFVklDRV9DT0RFEAMqWgoLVG9rZW5Gb3JtYXQSHAoYVE9LRU5fRk9STUFUX1VOU1BFQ0lGSUVEEAASFwoTVE9LRU5fRk9STUFUX09QQVFVRRABEhQKEFRPS0VOX0ZPUk1BVF9KV1QQAipvChBTaWduaW5nQWxnb3JpdGhtEiEKHVNJR05JTkdfQUxHT1JJVEhNX1VOU1BFQ0lGSUVEEAASGwoXU0lHTklOR19BTEdPUklUSE1fRVMyNTYQARIbChdTSUdOSU5HX0FMR09SSVRITV9SUzI1NhACKmkKDUlEVG9rZW5DbGFpbXMSHwobSURfVE9LRU5fQ0xBSU1TX1VOU1BFQ0lGSUVEEAASGwoXSURfVE9LRU5fQ0xBSU1TX01JTklNQUwQARIaChZJRF9UT0tFTl9DTEFJTVNfU0NPUEVTEAIy4RAKEkFwcGxpY2F0aW9uU2VydmljZRJVCg5BZGRBcHBsaWNhdGlvbhIgLnNpZ25ldC52MS5BZGRBcHBsaWNhdGlvblJlcXVlc3QaIS5zaWduZXQudjEuQWRkQXBwbGljYXRpb25SZXNwb25zZRJVCg5HZXRBcHBsaWNhdGlvbhIgLnNpZ25ldC52MS5HZXRBcHBsaWNhdGlvblJlcXVlc3QaIS5zaWduZXQudjEuR2V0QXBwbGljYXRpb25SZXNwb25zZRJwChdMaXN0QXBwbGljYXRpb25SZWZ1c2FscxIpLnNpZ25ldC52MS5MaXN0QXBwbGljYXRpb25SZWZ1c2Fsc1JlcXVlc3QaKi5zaWduZXQudjEuTGlzdEFwcGxpY2F0aW9uUmVmdXNhbHNSZXNwb25zZRJbChBMaXN0QXBwbGljYXRpb25zEiIuc2lnbmV0LnYxLkxpc3RBcHBsaWNhdGlvbnNSZXF1ZXN0GiMuc2lnbmV0LnYxLkxpc3RBcHBsaWNhdGlvbnNSZXNwb25zZRJeChFNb2RpZnlBcHBsaWNhdGlvbhIjLnNpZ25ldC52MS5Nb2RpZnlBcHBsaWNhdGlvblJlcXVlc3QaJC5zaWduZXQudjEuTW9kaWZ5QXBwbGljYXRpb25SZXNwb25zZRJqChVEZWFjdGl2YXRlQXBwbGljYXRpb24SJy5zaWduZXQudjEuRGVhY3RpdmF0ZUFwcGxpY2F0aW9uUmVxdWVzdBooLnNpZ25ldC52MS5EZWFjdGl2YXRlQXBwbGljYXRpb25SZXNwb25zZRJqChVSZWFjdGl2YXRlQXBwbGljYXRpb24SJy5zaWduZXQudjEuUmVhY3RpdmF0ZUFwcGxpY2F0aW9uUmVxdWVzdBooLnNpZ25ldC52MS5SZWFjdGl2YXRlQXBwbGljYXRpb25SZXNwb25zZRJeChFSZW1vdmVBcHBsaWNhdGlvbhIjLnNpZ25ldC52MS5SZW1vdmVBcHBsaWNhdGlvblJlcXVlc3QaJC5zaWduZXQudjEuUmVtb3ZlQXBwbGljYXRpb25SZXNwb25zZRJ2ChlHZW5lcmF0ZUFwcGxpY2F0aW9uU2VjcmV0Eisuc2lnbmV0LnYxLkdlbmVyYXRlQXBwbGljYXRpb25TZWNyZXRSZXF1ZXN0Giwuc2lnbmV0LnYxLkdlbmVyYXRlQXBwbGljYXRpb25TZWNyZXRSZXNwb25zZRJwChdSZW1vdmVBcHBsaWNhdGlvblNlY3JldBIpLnNpZ25ldC52MS5SZW1vdmVBcHBsaWNhdGlvblNlY3JldFJlcXVlc3QaKi5zaWduZXQudjEuUmVtb3ZlQXBwbGljYXRpb25TZWNyZXRSZXNwb25zZRJeChFBZGRBcHBsaWNhdGlvbktleRIjLnNpZ25ldC52MS5BZGRBcHBsaWNhdGlvbktleVJlcXVlc3QaJC5zaWduZXQudjEuQWRkQXBwbGljYXRpb25LZXlSZXNwb25zZRJnChRSZW1vdmVBcHBsaWNhdGlvbktleRImLnNpZ25ldC52MS5SZW1vdmVBcHBsaWNhdGlvbktleVJlcXVlc3QaJy5zaWduZXQudjEuUmVtb3ZlQXBwbGljYXRpb25LZXlSZXNwb25zZRJwChdTZXRBcHBsaWNhdGlvbkFQSUFjY2VzcxIpLnNpZ25ldC52MS5TZXRBcHBsaWNhdGlvbkFQSUFjY2Vzc1JlcXVlc3QaKi5zaWduZXQudjEuU2V0QXBwbGljYXRpb25BUElBY2Nlc3NSZXNwb25zZRJwChdTZXRBcHBsaWNhdGlvbk93blNpZ25JbhIpLnNpZ25ldC52MS5TZXRBcHBsaWNhdGlvbk93blNpZ25JblJlcXVlc3QaKi5zaWduZXQudjEuU2V0QXBwbGljYXRpb25Pd25TaWduSW5SZXNwb25zZRJzChhTZXRBcHBsaWNhdGlvbkZpcnN0UGFydHkSKi5zaWduZXQudjEuU2V0QXBwbGljYXRpb25GaXJzdFBhcnR5UmVxdWVzdBorLnNpZ25ldC52MS5TZXRBcHBsaWNhdGlvbkZpcnN0UGFydHlSZXNwb25zZRJ5ChpTZXRBcHBsaWNhdGlvblJvbGVTZXR0aW5ncxIsLnNpZ25ldC52MS5TZXRBcHBsaWNhdGlvblJvbGVTZXR0aW5nc1JlcXVlc3QaLS5zaWduZXQudjEuU2V0QXBwbGljYXRpb25Sb2xlU2V0dGluZ3NSZXNwb25zZRKLAQogTGlzdEFsbE9yZ2FuaXphdGlvbnNBcHBsaWNhdGlvbnMSMi5zaWduZXQudjEuTGlzdEFsbE9yZ2FuaXphdGlvbnNBcHBsaWNhdGlvbnNSZXF1ZXN0GjMuc2lnbmV0LnYxLkxpc3RBbGxPcmdhbml6YXRpb25zQXBwbGljYXRpb25zUmVzcG9uc2USWAoPQXBwcm92ZUF1ZGllbmNlEiEuc2lnbmV0LnYxLkFwcHJvdmVBdWRpZW5jZVJlcXVlc3QaIi5zaWduZXQudjEuQXBwcm92ZUF1ZGllbmNlUmVzcG9uc2USWwoQV2l0aGRyYXdBdWRpZW5jZRIiLnNpZ25ldC52MS5XaXRoZHJhd0F1ZGllbmNlUmVxdWVzdBojLnNpZ25ldC52MS5XaXRoZHJhd0F1ZGllbmNlUmVzcG9uc2USagoVTGlzdEF1ZGllbmNlQXBwcm92YWxzEicuc2lnbmV0LnYxLkxpc3RBdWRpZW5jZUFwcHJvdmFsc1JlcXVlc3QaKC5zaWduZXQudjEuTGlzdEF1ZGllbmNlQXBwcm92YWxzUmVzcG9uc2VCNVozZ2l0aHViLmNvbS9zaWduZXQtaWRtL3NpZ25ldC9nZW4vc2lnbmV0L3YxO3NpZ25ldHYxYgZwcm90bzM", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_signet_v1_details]);
+  fileDesc("ChtzaWduZXQvdjEvYXBwbGljYXRpb24ucHJvdG8SCXNpZ25ldC52MSK9CQoLQXBwbGljYXRpb24SDgoGYXBwX2lkGAEgASgJEiMKB2RldGFpbHMYAiABKAsyEi5zaWduZXQudjEuRGV0YWlscxIrCgVzdGF0ZRgDIAEoDjIcLnNpZ25ldC52MS5BcHBsaWNhdGlvbi5TdGF0ZRIoCgR0eXBlGAQgASgOMhouc2lnbmV0LnYxLkFwcGxpY2F0aW9uVHlwZRIMCgRuYW1lGAUgASgJEioKC2F1dGhfbWV0aG9kGAYgASgOMhUuc2lnbmV0LnYxLkF1dGhNZXRob2QSKQoLZ3JhbnRfdHlwZXMYByADKA4yFC5zaWduZXQudjEuR3JhbnRUeXBlEhUKDXJlZGlyZWN0X3VyaXMYCCADKAkSGAoQcG9zdF9sb2dvdXRfdXJpcxgJIAMoCRIfChdiYWNrX2NoYW5uZWxfbG9nb3V0X3VyaRgKIAEoCRITCgtrZXlfc2V0X3VyaRgLIAEoCRIsCgx0b2tlbl9mb3JtYXQYDCABKA4yFi5zaWduZXQudjEuVG9rZW5Gb3JtYXQSNgoRc2lnbmluZ19hbGdvcml0aG0YDSABKA4yGy5zaWduZXQudjEuU2lnbmluZ0FsZ29yaXRobRIcChRhY2Nlc3NfdG9rZW5fc2Vjb25kcxgOIAEoBRIdChVyZWZyZXNoX3Rva2VuX3NlY29uZHMYDyABKAUSGAoQY29uc2VudF9yZXF1aXJlZBgQIAEoCBIZChFhbGxfb3JnYW5pemF0aW9ucxgRIAEoCBISCgpoYXNfc2VjcmV0GBIgASgIEj4KGm9sZF9zZWNyZXRfZXhwaXJhdGlvbl9kYXRlGBMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBInCgRrZXlzGBQgAygLMhkuc2lnbmV0LnYxLkFwcGxpY2F0aW9uS2V5EhIKCmFwaV9zY29wZXMYFSADKAkSGQoRZXhhY3RfYXV0aF9tZXRob2QYFiABKAgSMQoPaWRfdG9rZW5fY2xhaW1zGBcgASgOMhguc2lnbmV0LnYxLklEVG9rZW5DbGFpbXMSEwoLb3duX3NpZ25faW4YGCABKAgSOQoNcm9sZV9zZXR0aW5ncxgZIAEoCzIiLnNpZ25ldC52MS5BcHBsaWNhdGlvblJvbGVTZXR0aW5ncxIqCgtmaXJzdF9wYXJ0eRgaIAEoCzIVLnNpZ25ldC52MS5GaXJzdFBhcnR5EhcKD3NlY3JldF9ieV9vd25lchgbIAEoCBIaChJpbml0aWF0ZV9sb2dpbl91cmkYHCABKAkSLwoOY2xhaW1fbWFwcGluZ3MYKCADKAsyFy5zaWduZXQudjEuQ2xhaW1NYXBwaW5nEj4KFmNsYWltX21hcHBpbmdfd2FybmluZ3MYKSADKAsyHi5zaWduZXQudjEuQ2xhaW1NYXBwaW5nV2FybmluZxIgChhwdXNoZWRfcmVxdWVzdHNfcmVxdWlyZWQYMiABKAgSFQoNZHBvcF9yZXF1aXJlZBgzIAEoCCJECgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhAKDFNUQVRFX0FDVElWRRABEhIKDlNUQVRFX0lOQUNUSVZFEAIi+QcKDENsYWltTWFwcGluZxIuCgZzb3VyY2UYASABKA4yHi5zaWduZXQudjEuQ2xhaW1NYXBwaW5nLlNvdXJjZRIUCgxtZXRhZGF0YV9rZXkYAiABKAkSEAoIY29uc3RhbnQYAyABKAkSDQoFY2xhaW0YBCABKAkSDgoGbWVtYmVyGAUgASgJEiwKBXNoYXBlGAYgASgOMh0uc2lnbmV0LnYxLkNsYWltTWFwcGluZy5TaGFwZRIRCglzZXBhcmF0b3IYByABKAkSDgoGcHJlZml4GAggASgJEi8KB3RhcmdldHMYCSADKA4yHi5zaWduZXQudjEuQ2xhaW1NYXBwaW5nLlRhcmdldBITCgtiZWdpbnNfd2l0aBgKIAEoCRIMCgRvbmx5GAsgAygJIsgDCgZTb3VyY2USFgoSU09VUkNFX1VOU1BFQ0lGSUVEEAASEgoOU09VUkNFX1VTRVJfSUQQARIVChFTT1VSQ0VfTE9HSU5fTkFNRRACEhQKEFNPVVJDRV9VU0VSX05BTUUQAxIXChNTT1VSQ0VfRElTUExBWV9OQU1FEAQSFQoRU09VUkNFX0ZJUlNUX05BTUUQBRIUChBTT1VSQ0VfTEFTVF9OQU1FEAYSFAoQU09VUkNFX05JQ0tfTkFNRRAHEh0KGVNPVVJDRV9QUkVGRVJSRURfTEFOR1VBR0UQCBIRCg1TT1VSQ0VfR0VOREVSEAkSEAoMU09VUkNFX0VNQUlMEAoSEAoMU09VUkNFX1BIT05FEAsSEwoPU09VUkNFX01FVEFEQVRBEAwSFgoSU09VUkNFX0dST1VQX05BTUVTEA0SFAoQU09VUkNFX0dST1VQX0lEUxAOEhQKEFNPVVJDRV9BUFBfUk9MRVMQDxIRCg1TT1VSQ0VfT1JHX0lEEBASEwoPU09VUkNFX09SR19OQU1FEBESHQoZU09VUkNFX09SR19QUklNQVJZX0RPTUFJThASEhMKD1NPVVJDRV9DT05TVEFOVBATImYKBVNoYXBlEhUKEVNIQVBFX1VOU1BFQ0lGSUVEEAASEAoMU0hBUEVfU1RSSU5HEAESEQoNU0hBUEVfQk9PTEVBThACEg8KC1NIQVBFX0FSUkFZEAMSEAoMU0hBUEVfSk9JTkVEEAQimQEKBlRhcmdldBIWChJUQVJHRVRfVU5TUEVDSUZJRUQQABITCg9UQVJHRVRfSURfVE9LRU4QARIXChNUQVJHRVRfQUNDRVNTX1RPS0VOEAISFAoQVEFSR0VUX1VTRVJfSU5GTxADEhgKFFRBUkdFVF9JTlRST1NQRUNUSU9OEAQSGQoVVEFSR0VUX1NBTUxfQVRUUklCVVRFEAUisAEKE0NsYWltTWFwcGluZ1dhcm5pbmcSDwoHbWVzc2FnZRgBIAEoCRIPCgdtYXBwaW5nGAIgASgFEjUKBnJlYXNvbhgDIAEoDjIlLnNpZ25ldC52MS5DbGFpbU1hcHBpbmdXYXJuaW5nLlJlYXNvbiJACgZSZWFzb24SFgoSUkVBU09OX1VOU1BFQ0lGSUVEEAASHgoaUkVBU09OX0xFRlRfT1VUX0ZPUl9PVEhFUlMQASJMCgpGaXJzdFBhcnR5Eg8KB3VzZXJfaWQYASABKAkSLQoJbWFya19kYXRlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKOAQoXQXBwbGljYXRpb25Sb2xlU2V0dGluZ3MSEgoKcHJvamVjdF9pZBgBIAEoCRIXCg9yb2xlc19pbl90b2tlbnMYAiABKAgSGAoQZ3JvdXBzX2luX3Rva2VucxgDIAEoCBIVCg1yb2xlX3JlcXVpcmVkGAQgASgIEhUKDW1ldGFkYXRhX2tleXMYBSADKAkirgEKDkFwcGxpY2F0aW9uS2V5Eg4KBmtleV9pZBgBIAEoCRIxCg1jcmVhdGlvbl9kYXRlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCg9leHBpcmF0aW9uX2RhdGUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCnB1YmxpY19rZXkYBCABKAkSEAoIYnlfb3duZXIYBSABKAgiiAUKFUFkZEFwcGxpY2F0aW9uUmVxdWVzdBIMCgRuYW1lGAEgASgJEigKBHR5cGUYAiABKA4yGi5zaWduZXQudjEuQXBwbGljYXRpb25UeXBlEioKC2F1dGhfbWV0aG9kGAMgASgOMhUuc2lnbmV0LnYxLkF1dGhNZXRob2QSKQoLZ3JhbnRfdHlwZXMYBCADKA4yFC5zaWduZXQudjEuR3JhbnRUeXBlEhUKDXJlZGlyZWN0X3VyaXMYBSADKAkSGAoQcG9zdF9sb2dvdXRfdXJpcxgGIAMoCRIfChdiYWNrX2NoYW5uZWxfbG9nb3V0X3VyaRgHIAEoCRITCgtrZXlfc2V0X3VyaRgIIAEoCRIsCgx0b2tlbl9mb3JtYXQYCSABKA4yFi5zaWduZXQudjEuVG9rZW5Gb3JtYXQSNgoRc2lnbmluZ19hbGdvcml0aG0YCiABKA4yGy5zaWduZXQudjEuU2lnbmluZ0FsZ29yaXRobRIcChRhY2Nlc3NfdG9rZW5fc2Vjb25kcxgLIAEoBRIdChVyZWZyZXNoX3Rva2VuX3NlY29uZHMYDCABKAUSGAoQY29uc2VudF9yZXF1aXJlZBgNIAEoCBIZChFhbGxfb3JnYW5pemF0aW9ucxgOIAEoCBIZChFleGFjdF9hdXRoX21ldGhvZBgPIAEoCBIxCg9pZF90b2tlbl9jbGFpbXMYECABKA4yGC5zaWduZXQudjEuSURUb2tlbkNsYWltcxIaChJpbml0aWF0ZV9sb2dpbl91cmkYEiABKAkSIAoYcHVzaGVkX3JlcXVlc3RzX3JlcXVpcmVkGDIgASgIEhUKDWRwb3BfcmVxdWlyZWQYMyABKAgiZAoWQWRkQXBwbGljYXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSDgoGYXBwX2lkGAIgASgJEhUKDWNsaWVudF9zZWNyZXQYAyABKAkiJwoVR2V0QXBwbGljYXRpb25SZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCSI9ChZHZXRBcHBsaWNhdGlvblJlc3BvbnNlEiMKA2FwcBgBIAEoCzIWLnNpZ25ldC52MS5BcHBsaWNhdGlvbiIwCh5MaXN0QXBwbGljYXRpb25SZWZ1c2Fsc1JlcXVlc3QSDgoGYXBwX2lkGAEgASgJIrEBCh9MaXN0QXBwbGljYXRpb25SZWZ1c2Fsc1Jlc3BvbnNlEi8KCHJlZnVzYWxzGAEgAygLMh0uc2lnbmV0LnYxLkFwcGxpY2F0aW9uUmVmdXNhbBIyCgZjb3VudHMYAiADKAsyIi5zaWduZXQudjEuQXBwbGljYXRpb25SZWZ1c2FsQ291bnQSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInIKEkFwcGxpY2F0aW9uUmVmdXNhbBINCgVjYXVzZRgBIAEoCRIPCgdhZGRyZXNzGAIgASgJEg0KBWNvdW50GAMgASgDEi0KCWxhc3RfZGF0ZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiNwoXQXBwbGljYXRpb25SZWZ1c2FsQ291bnQSDQoFY2F1c2UYASABKAkSDQoFY291bnQYAiABKAMipQEKF0xpc3RBcHBsaWNhdGlvbnNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEgwKBG5hbWUYAyABKAkSKwoFc3RhdGUYBCABKA4yHC5zaWduZXQudjEuQXBwbGljYXRpb24uU3RhdGUSKAoEdHlwZRgFIAEoDjIaLnNpZ25ldC52MS5BcHBsaWNhdGlvblR5cGUiWQoYTGlzdEFwcGxpY2F0aW9uc1Jlc3BvbnNlEiQKBGFwcHMYASADKAsyFi5zaWduZXQudjEuQXBwbGljYXRpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqIFChhNb2RpZnlBcHBsaWNhdGlvblJlcXVlc3QSDgoGYXBwX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSKgoLYXV0aF9tZXRob2QYAyABKA4yFS5zaWduZXQudjEuQXV0aE1ldGhvZBIpCgtncmFudF90eXBlcxgEIAMoDjIULnNpZ25ldC52MS5HcmFudFR5cGUSFQoNcmVkaXJlY3RfdXJpcxgFIAMoCRIYChBwb3N0X2xvZ291dF91cmlzGAYgAygJEh8KF2JhY2tfY2hhbm5lbF9sb2dvdXRfdXJpGAcgASgJEhMKC2tleV9zZXRfdXJpGAggASgJEiwKDHRva2VuX2Zvcm1hdBgJIAEoDjIWLnNpZ25ldC52MS5Ub2tlbkZvcm1hdBI2ChFzaWduaW5nX2FsZ29yaXRobRgKIAEoDjIbLnNpZ25ldC52MS5TaWduaW5nQWxnb3JpdGhtEhwKFGFjY2Vzc190b2tlbl9zZWNvbmRzGAsgASgFEh0KFXJlZnJlc2hfdG9rZW5fc2Vjb25kcxgMIAEoBRIYChBjb25zZW50X3JlcXVpcmVkGA0gASgIEhkKEWFsbF9vcmdhbml6YXRpb25zGA4gASgIEhkKEWV4YWN0X2F1dGhfbWV0aG9kGBAgASgIEjEKD2lkX3Rva2VuX2NsYWltcxgRIAEoDjIYLnNpZ25ldC52MS5JRFRva2VuQ2xhaW1zEhoKEmluaXRpYXRlX2xvZ2luX3VyaRgTIAEoCRIgChhwdXNoZWRfcmVxdWVzdHNfcmVxdWlyZWQYMiABKAgSFQoNZHBvcF9yZXF1aXJlZBgzIAEoCBIvCgt1cGRhdGVfbWFzaxgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE1hc2siQAoZTW9kaWZ5QXBwbGljYXRpb25SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiLgocRGVhY3RpdmF0ZUFwcGxpY2F0aW9uUmVxdWVzdBIOCgZhcHBfaWQYASABKAkiRAodRGVhY3RpdmF0ZUFwcGxpY2F0aW9uUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIi4KHFJlYWN0aXZhdGVBcHBsaWNhdGlvblJlcXVlc3QSDgoGYXBwX2lkGAEgASgJIkQKHVJlYWN0aXZhdGVBcHBsaWNhdGlvblJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyIqChhSZW1vdmVBcHBsaWNhdGlvblJlcXVlc3QSDgoGYXBwX2lkGAEgASgJIkAKGVJlbW92ZUFwcGxpY2F0aW9uUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIkwKIEdlbmVyYXRlQXBwbGljYXRpb25TZWNyZXRSZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRIYChBrZWVwX29sZF9zZWNvbmRzGAIgASgFIl8KIUdlbmVyYXRlQXBwbGljYXRpb25TZWNyZXRSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSFQoNY2xpZW50X3NlY3JldBgCIAEoCSIwCh5SZW1vdmVBcHBsaWNhdGlvblNlY3JldFJlcXVlc3QSDgoGYXBwX2lkGAEgASgJIkYKH1JlbW92ZUFwcGxpY2F0aW9uU2VjcmV0UmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzInMKGEFkZEFwcGxpY2F0aW9uS2V5UmVxdWVzdBIOCgZhcHBfaWQYASABKAkSEgoKcHVibGljX2tleRgCIAEoCRIzCg9leHBpcmF0aW9uX2RhdGUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIlAKGUFkZEFwcGxpY2F0aW9uS2V5UmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzEg4KBmtleV9pZBgCIAEoCSI9ChtSZW1vdmVBcHBsaWNhdGlvbktleVJlcXVlc3QSDgoGYXBwX2lkGAEgASgJEg4KBmtleV9pZBgCIAEoCSJDChxSZW1vdmVBcHBsaWNhdGlvbktleVJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyJACh5TZXRBcHBsaWNhdGlvbkFQSUFjY2Vzc1JlcXVlc3QSDgoGYXBwX2lkGAEgASgJEg4KBnNjb3BlcxgCIAMoCSJGCh9TZXRBcHBsaWNhdGlvbkFQSUFjY2Vzc1Jlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyJBCh5TZXRBcHBsaWNhdGlvbk93blNpZ25JblJlcXVlc3QSDgoGYXBwX2lkGAEgASgJEg8KB2FsbG93ZWQYAiABKAgiRgofU2V0QXBwbGljYXRpb25Pd25TaWduSW5SZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMiRgofU2V0QXBwbGljYXRpb25GaXJzdFBhcnR5UmVxdWVzdBIOCgZhcHBfaWQYASABKAkSEwoLZmlyc3RfcGFydHkYAiABKAgiRwogU2V0QXBwbGljYXRpb25GaXJzdFBhcnR5UmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIqgBCiFTZXRBcHBsaWNhdGlvblJvbGVTZXR0aW5nc1JlcXVlc3QSDgoGYXBwX2lkGAEgASgJEhIKCnByb2plY3RfaWQYAiABKAkSFwoPcm9sZXNfaW5fdG9rZW5zGAMgASgIEhgKEGdyb3Vwc19pbl90b2tlbnMYBCABKAgSFQoNcm9sZV9yZXF1aXJlZBgFIAEoCBIVCg1tZXRhZGF0YV9rZXlzGAYgAygJIkkKIlNldEFwcGxpY2F0aW9uUm9sZVNldHRpbmdzUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIl8KIlNldEFwcGxpY2F0aW9uQ2xhaW1NYXBwaW5nc1JlcXVlc3QSDgoGYXBwX2lkGAEgASgJEikKCG1hcHBpbmdzGAIgAygLMhcuc2lnbmV0LnYxLkNsYWltTWFwcGluZyJ8CiNTZXRBcHBsaWNhdGlvbkNsYWltTWFwcGluZ3NSZXNwb25zZRIjCgdkZXRhaWxzGAEgASgLMhIuc2lnbmV0LnYxLkRldGFpbHMSMAoId2FybmluZ3MYAiADKAsyHi5zaWduZXQudjEuQ2xhaW1NYXBwaW5nV2FybmluZyJQCidMaXN0QWxsT3JnYW5pemF0aW9uc0FwcGxpY2F0aW9uc1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkiaQooTGlzdEFsbE9yZ2FuaXphdGlvbnNBcHBsaWNhdGlvbnNSZXNwb25zZRIkCgRhcHBzGAEgAygLMhYuc2lnbmV0LnYxLkFwcGxpY2F0aW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSI7ChZBcHByb3ZlQXVkaWVuY2VSZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRIRCgljbGllbnRfaWQYAiABKAkiPgoXQXBwcm92ZUF1ZGllbmNlUmVzcG9uc2USIwoHZGV0YWlscxgBIAEoCzISLnNpZ25ldC52MS5EZXRhaWxzIjwKF1dpdGhkcmF3QXVkaWVuY2VSZXF1ZXN0Eg4KBmFwcF9pZBgBIAEoCRIRCgljbGllbnRfaWQYAiABKAkiPwoYV2l0aGRyYXdBdWRpZW5jZVJlc3BvbnNlEiMKB2RldGFpbHMYASABKAsyEi5zaWduZXQudjEuRGV0YWlscyJXChxMaXN0QXVkaWVuY2VBcHByb3ZhbHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRISCgpwYWdlX3Rva2VuGAIgASgJEhAKCHJlY2VpdmVkGAMgASgIImgKHUxpc3RBdWRpZW5jZUFwcHJvdmFsc1Jlc3BvbnNlEi4KCWFwcHJvdmFscxgBIAMoCzIbLnNpZ25ldC52MS5BdWRpZW5jZUFwcHJvdmFsEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJsChBBdWRpZW5jZUFwcHJvdmFsEg4KBmFwcF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBm9yZ19pZBgDIAEoCRIqCgdjbGllbnRzGAQgAygLMhkuc2lnbmV0LnYxLkFwcHJvdmVkQ2xpZW50ImYKDkFwcHJvdmVkQ2xpZW50EhEKCWNsaWVudF9pZBgBIAEoCRIOCgZvcmdfaWQYAiABKAkSMQoNYXBwcm92YWxfZGF0ZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAqpgEKD0FwcGxpY2F0aW9uVHlwZRIgChxBUFBMSUNBVElPTl9UWVBFX1VOU1BFQ0lGSUVEEAASGAoUQVBQTElDQVRJT05fVFlQRV9XRUIQARIgChxBUFBMSUNBVElPTl9UWVBFX1NJTkdMRV9QQUdFEAISGwoXQVBQTElDQVRJT05fVFlQRV9OQVRJVkUQAxIYChRBUFBMSUNBVElPTl9UWVBFX0FQSRAEKqkBCgpBdXRoTWV0aG9kEhsKF0FVVEhfTUVUSE9EX1VOU1BFQ0lGSUVEEAASIwofQVVUSF9NRVRIT0RfQ0xJRU5UX1NFQ1JFVF9CQVNJQxABEiIKHkFVVEhfTUVUSE9EX0NMSUVOVF9TRUNSRVRfUE9TVBACEh8KG0FVVEhfTUVUSE9EX1BSSVZBVEVfS0VZX0pXVBADEhQKEEFVVEhfTUVUSE9EX05PTkUQBCqEAQoJR3JhbnRUeXBlEhoKFkdSQU5UX1RZUEVfVU5TUEVDSUZJRUQQABIhCh1HUkFOVF9UWVBFX0FVVEhPUklaQVRJT05fQ09ERRABEhwKGEdSQU5UX1RZUEVfUkVGUkVTSF9UT0tFThACEhoKFkdSQU5UX1RZUEVfREVWSUNFX0NPREUQAypaCgtUb2tlbkZvcm1hdBIcChhUT0tFTl9GT1JNQVRfVU5TUEVDSUZJRUQQABIXChNUT0tFTl9GT1JNQVRfT1BBUVVFEAESFAoQVE9LRU5fRk9STUFUX0pXVBACKm8KEFNpZ25pbmdBbGdvcml0aG0SIQodU0lHTklOR19BTEdPUklUSE1fVU5TUEVDSUZJRUQQABIbChdTSUdOSU5HX0FMR09SSVRITV9FUzI1NhABEhsKF1NJR05JTkdfQUxHT1JJVEhNX1JTMjU2EAIqaQoNSURUb2tlbkNsYWltcxIfChtJRF9UT0tFTl9DTEFJTVNfVU5TUEVDSUZJRUQQABIbChdJRF9UT0tFTl9DTEFJTVNfTUlOSU1BTBABEhoKFklEX1RPS0VOX0NMQUlNU19TQ09QRVMQAjLfEQoSQXBwbGljYXRpb25TZXJ2aWNlElUKDkFkZEFwcGxpY2F0aW9uEiAuc2lnbmV0LnYxLkFkZEFwcGxpY2F0aW9uUmVxdWVzdBohLnNpZ25ldC52MS5BZGRBcHBsaWNhdGlvblJlc3BvbnNlElUKDkdldEFwcGxpY2F0aW9uEiAuc2lnbmV0LnYxLkdldEFwcGxpY2F0aW9uUmVxdWVzdBohLnNpZ25ldC52MS5HZXRBcHBsaWNhdGlvblJlc3BvbnNlEnAKF0xpc3RBcHBsaWNhdGlvblJlZnVzYWxzEikuc2lnbmV0LnYxLkxpc3RBcHBsaWNhdGlvblJlZnVzYWxzUmVxdWVzdBoqLnNpZ25ldC52MS5MaXN0QXBwbGljYXRpb25SZWZ1c2Fsc1Jlc3BvbnNlElsKEExpc3RBcHBsaWNhdGlvbnMSIi5zaWduZXQudjEuTGlzdEFwcGxpY2F0aW9uc1JlcXVlc3QaIy5zaWduZXQudjEuTGlzdEFwcGxpY2F0aW9uc1Jlc3BvbnNlEl4KEU1vZGlmeUFwcGxpY2F0aW9uEiMuc2lnbmV0LnYxLk1vZGlmeUFwcGxpY2F0aW9uUmVxdWVzdBokLnNpZ25ldC52MS5Nb2RpZnlBcHBsaWNhdGlvblJlc3BvbnNlEmoKFURlYWN0aXZhdGVBcHBsaWNhdGlvbhInLnNpZ25ldC52MS5EZWFjdGl2YXRlQXBwbGljYXRpb25SZXF1ZXN0Giguc2lnbmV0LnYxLkRlYWN0aXZhdGVBcHBsaWNhdGlvblJlc3BvbnNlEmoKFVJlYWN0aXZhdGVBcHBsaWNhdGlvbhInLnNpZ25ldC52MS5SZWFjdGl2YXRlQXBwbGljYXRpb25SZXF1ZXN0Giguc2lnbmV0LnYxLlJlYWN0aXZhdGVBcHBsaWNhdGlvblJlc3BvbnNlEl4KEVJlbW92ZUFwcGxpY2F0aW9uEiMuc2lnbmV0LnYxLlJlbW92ZUFwcGxpY2F0aW9uUmVxdWVzdBokLnNpZ25ldC52MS5SZW1vdmVBcHBsaWNhdGlvblJlc3BvbnNlEnYKGUdlbmVyYXRlQXBwbGljYXRpb25TZWNyZXQSKy5zaWduZXQudjEuR2VuZXJhdGVBcHBsaWNhdGlvblNlY3JldFJlcXVlc3QaLC5zaWduZXQudjEuR2VuZXJhdGVBcHBsaWNhdGlvblNlY3JldFJlc3BvbnNlEnAKF1JlbW92ZUFwcGxpY2F0aW9uU2VjcmV0Eikuc2lnbmV0LnYxLlJlbW92ZUFwcGxpY2F0aW9uU2VjcmV0UmVxdWVzdBoqLnNpZ25ldC52MS5SZW1vdmVBcHBsaWNhdGlvblNlY3JldFJlc3BvbnNlEl4KEUFkZEFwcGxpY2F0aW9uS2V5EiMuc2lnbmV0LnYxLkFkZEFwcGxpY2F0aW9uS2V5UmVxdWVzdBokLnNpZ25ldC52MS5BZGRBcHBsaWNhdGlvbktleVJlc3BvbnNlEmcKFFJlbW92ZUFwcGxpY2F0aW9uS2V5EiYuc2lnbmV0LnYxLlJlbW92ZUFwcGxpY2F0aW9uS2V5UmVxdWVzdBonLnNpZ25ldC52MS5SZW1vdmVBcHBsaWNhdGlvbktleVJlc3BvbnNlEnAKF1NldEFwcGxpY2F0aW9uQVBJQWNjZXNzEikuc2lnbmV0LnYxLlNldEFwcGxpY2F0aW9uQVBJQWNjZXNzUmVxdWVzdBoqLnNpZ25ldC52MS5TZXRBcHBsaWNhdGlvbkFQSUFjY2Vzc1Jlc3BvbnNlEnAKF1NldEFwcGxpY2F0aW9uT3duU2lnbkluEikuc2lnbmV0LnYxLlNldEFwcGxpY2F0aW9uT3duU2lnbkluUmVxdWVzdBoqLnNpZ25ldC52MS5TZXRBcHBsaWNhdGlvbk93blNpZ25JblJlc3BvbnNlEnMKGFNldEFwcGxpY2F0aW9uRmlyc3RQYXJ0eRIqLnNpZ25ldC52MS5TZXRBcHBsaWNhdGlvbkZpcnN0UGFydHlSZXF1ZXN0Gisuc2lnbmV0LnYxLlNldEFwcGxpY2F0aW9uRmlyc3RQYXJ0eVJlc3BvbnNlEnkKGlNldEFwcGxpY2F0aW9uUm9sZVNldHRpbmdzEiwuc2lnbmV0LnYxLlNldEFwcGxpY2F0aW9uUm9sZVNldHRpbmdzUmVxdWVzdBotLnNpZ25ldC52MS5TZXRBcHBsaWNhdGlvblJvbGVTZXR0aW5nc1Jlc3BvbnNlEnwKG1NldEFwcGxpY2F0aW9uQ2xhaW1NYXBwaW5ncxItLnNpZ25ldC52MS5TZXRBcHBsaWNhdGlvbkNsYWltTWFwcGluZ3NSZXF1ZXN0Gi4uc2lnbmV0LnYxLlNldEFwcGxpY2F0aW9uQ2xhaW1NYXBwaW5nc1Jlc3BvbnNlEosBCiBMaXN0QWxsT3JnYW5pemF0aW9uc0FwcGxpY2F0aW9ucxIyLnNpZ25ldC52MS5MaXN0QWxsT3JnYW5pemF0aW9uc0FwcGxpY2F0aW9uc1JlcXVlc3QaMy5zaWduZXQudjEuTGlzdEFsbE9yZ2FuaXphdGlvbnNBcHBsaWNhdGlvbnNSZXNwb25zZRJYCg9BcHByb3ZlQXVkaWVuY2USIS5zaWduZXQudjEuQXBwcm92ZUF1ZGllbmNlUmVxdWVzdBoiLnNpZ25ldC52MS5BcHByb3ZlQXVkaWVuY2VSZXNwb25zZRJbChBXaXRoZHJhd0F1ZGllbmNlEiIuc2lnbmV0LnYxLldpdGhkcmF3QXVkaWVuY2VSZXF1ZXN0GiMuc2lnbmV0LnYxLldpdGhkcmF3QXVkaWVuY2VSZXNwb25zZRJqChVMaXN0QXVkaWVuY2VBcHByb3ZhbHMSJy5zaWduZXQudjEuTGlzdEF1ZGllbmNlQXBwcm92YWxzUmVxdWVzdBooLnNpZ25ldC52MS5MaXN0QXVkaWVuY2VBcHByb3ZhbHNSZXNwb25zZUI1WjNnaXRodWIuY29tL3NpZ25ldC1pZG0vc2lnbmV0L2dlbi9zaWduZXQvdjE7c2lnbmV0djFiBnByb3RvMw", [file_google_protobuf_field_mask, file_google_protobuf_timestamp, file_signet_v1_details]);
 
 /**
  * Application as reads show it. Its secret is never shown.
@@ -222,6 +222,20 @@ export type Application = Message<"signet.v1.Application"> & {
   initiateLoginUri: string;
 
   /**
+   * Claims that it declares (SetApplicationClaimMappings).
+   *
+   * @generated from field: repeated signet.v1.ClaimMapping claim_mappings = 40;
+   */
+  claimMappings: ClaimMapping[];
+
+  /**
+   * Which of them to look at.
+   *
+   * @generated from field: repeated signet.v1.ClaimMappingWarning claim_mapping_warnings = 41;
+   */
+  claimMappingWarnings: ClaimMappingWarning[];
+
+  /**
    * Whether its authorization requests must be pushed (RFC 9126): one that
    * comes with plain parameters is refused.
    *
@@ -280,6 +294,429 @@ export const Application_StateSchema: GenEnum<Application_State> = /*@__PURE__*/
   enumDesc(file_signet_v1_application, 0, 0);
 
 /**
+ * A claim that an application declares.
+ *
+ * @generated from message signet.v1.ClaimMapping
+ */
+export type ClaimMapping = Message<"signet.v1.ClaimMapping"> & {
+  /**
+   * Where the value comes from. Required.
+   *
+   * @generated from field: signet.v1.ClaimMapping.Source source = 1;
+   */
+  source: ClaimMapping_Source;
+
+  /**
+   * For METADATA: the key, 1 to 100 of the characters `a-z`, `A-Z`, `0-9`, `.`,
+   * `_` and `-`. Left out for others.
+   *
+   * @generated from field: string metadata_key = 2;
+   */
+  metadataKey: string;
+
+  /**
+   * For CONSTANT: the text, at most 200 characters. Left out for others.
+   *
+   * @generated from field: string constant = 3;
+   */
+  constant: string;
+
+  /**
+   * Name of the claim: 1 to 200 printable ASCII characters without spaces,
+   * quotation marks and backslashes. Not one of OpenID Connect, OAuth and JWT,
+   * such as `sub` and `email`, nor one that begins with `urn:signet:`.
+   *
+   * @generated from field: string claim = 4;
+   */
+  claim: string;
+
+  /**
+   * Name of a member: the claim is an object, and this is one of its members.
+   * Several mappings with the same claim make one object. Empty: the claim is the
+   * value itself.
+   *
+   * @generated from field: string member = 5;
+   */
+  member: string;
+
+  /**
+   * What it looks like.
+   *
+   * @generated from field: signet.v1.ClaimMapping.Shape shape = 6;
+   */
+  shape: ClaimMapping_Shape;
+
+  /**
+   * For JOINED: `,`, `;`, `|`, `:`, `/` or a space. Left out: `,`.
+   *
+   * @generated from field: string separator = 7;
+   */
+  separator: string;
+
+  /**
+   * Stands before every value, at most 100 characters. Before groups and roles
+   * `{orgId}` stands for the identifier of their organization, followed by a
+   * character such as `:`; then they are told of people of other organizations,
+   * too.
+   *
+   * @generated from field: string prefix = 8;
+   */
+  prefix: string;
+
+  /**
+   * Where the claim is told, at least one.
+   *
+   * @generated from field: repeated signet.v1.ClaimMapping.Target targets = 9;
+   */
+  targets: ClaimMapping_Target[];
+
+  /**
+   * For groups and roles: only those that begin with this text, at most 200
+   * characters, or that `only` names.
+   *
+   * @generated from field: string begins_with = 10;
+   */
+  beginsWith: string;
+
+  /**
+   * For groups and roles: only these, or those that begin with `beginsWith`: at
+   * most 50 of at most 200 characters.
+   *
+   * @generated from field: repeated string only = 11;
+   */
+  only: string[];
+};
+
+/**
+ * Describes the message signet.v1.ClaimMapping.
+ * Use `create(ClaimMappingSchema)` to create a new message.
+ */
+export const ClaimMappingSchema: GenMessage<ClaimMapping> = /*@__PURE__*/
+  messageDesc(file_signet_v1_application, 1);
+
+/**
+ * Where the value comes from, and the scope that has to be granted for it.
+ *
+ * @generated from enum signet.v1.ClaimMapping.Source
+ */
+export enum ClaimMapping_Source {
+  /**
+   * Not a source.
+   *
+   * @generated from enum value: SOURCE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Identifier of the user, as in `sub`.
+   *
+   * @generated from enum value: SOURCE_USER_ID = 1;
+   */
+  USER_ID = 1,
+
+  /**
+   * Login name with the domain of the organization (`profile`).
+   *
+   * @generated from enum value: SOURCE_LOGIN_NAME = 2;
+   */
+  LOGIN_NAME = 2,
+
+  /**
+   * User name (`profile`). Told only of people of the application's
+   * organization: those of another one can have the same.
+   *
+   * @generated from enum value: SOURCE_USER_NAME = 3;
+   */
+  USER_NAME = 3,
+
+  /**
+   * Display name (`profile`).
+   *
+   * @generated from enum value: SOURCE_DISPLAY_NAME = 4;
+   */
+  DISPLAY_NAME = 4,
+
+  /**
+   * First name (`profile`).
+   *
+   * @generated from enum value: SOURCE_FIRST_NAME = 5;
+   */
+  FIRST_NAME = 5,
+
+  /**
+   * Last name (`profile`).
+   *
+   * @generated from enum value: SOURCE_LAST_NAME = 6;
+   */
+  LAST_NAME = 6,
+
+  /**
+   * Nickname (`profile`).
+   *
+   * @generated from enum value: SOURCE_NICK_NAME = 7;
+   */
+  NICK_NAME = 7,
+
+  /**
+   * Preferred language (`profile`).
+   *
+   * @generated from enum value: SOURCE_PREFERRED_LANGUAGE = 8;
+   */
+  PREFERRED_LANGUAGE = 8,
+
+  /**
+   * Gender (`profile`).
+   *
+   * @generated from enum value: SOURCE_GENDER = 9;
+   */
+  GENDER = 9,
+
+  /**
+   * E-mail address, if it is verified (`email`).
+   *
+   * @generated from enum value: SOURCE_EMAIL = 10;
+   */
+  EMAIL = 10,
+
+  /**
+   * Phone number, if it is verified (`phone`).
+   *
+   * @generated from enum value: SOURCE_PHONE = 11;
+   */
+  PHONE = 11,
+
+  /**
+   * Metadata of the user under a key. Told only of people of the application's
+   * organization.
+   *
+   * @generated from enum value: SOURCE_METADATA = 12;
+   */
+  METADATA = 12,
+
+  /**
+   * Names of the groups, a list.
+   *
+   * @generated from enum value: SOURCE_GROUP_NAMES = 13;
+   */
+  GROUP_NAMES = 13,
+
+  /**
+   * Identifiers of the groups, a list.
+   *
+   * @generated from enum value: SOURCE_GROUP_IDS = 14;
+   */
+  GROUP_IDS = 14,
+
+  /**
+   * Keys of the roles in the application's project, a list.
+   *
+   * @generated from enum value: SOURCE_APP_ROLES = 15;
+   */
+  APP_ROLES = 15,
+
+  /**
+   * Identifier of the person's organization (`urn:signet:org`).
+   *
+   * @generated from enum value: SOURCE_ORG_ID = 16;
+   */
+  ORG_ID = 16,
+
+  /**
+   * Name of the person's organization (`urn:signet:org`).
+   *
+   * @generated from enum value: SOURCE_ORG_NAME = 17;
+   */
+  ORG_NAME = 17,
+
+  /**
+   * Primary domain of the person's organization (`urn:signet:org`).
+   *
+   * @generated from enum value: SOURCE_ORG_PRIMARY_DOMAIN = 18;
+   */
+  ORG_PRIMARY_DOMAIN = 18,
+
+  /**
+   * Always the same text.
+   *
+   * @generated from enum value: SOURCE_CONSTANT = 19;
+   */
+  CONSTANT = 19,
+}
+
+/**
+ * Describes the enum signet.v1.ClaimMapping.Source.
+ */
+export const ClaimMapping_SourceSchema: GenEnum<ClaimMapping_Source> = /*@__PURE__*/
+  enumDesc(file_signet_v1_application, 1, 0);
+
+/**
+ * What the claim looks like.
+ *
+ * @generated from enum signet.v1.ClaimMapping.Shape
+ */
+export enum ClaimMapping_Shape {
+  /**
+   * ARRAY for a list, STRING for others.
+   *
+   * @generated from enum value: SHAPE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A string. Not for a list.
+   *
+   * @generated from enum value: SHAPE_STRING = 1;
+   */
+  STRING = 1,
+
+  /**
+   * For a list: whether it has anything. For metadata and a constant: whether
+   * it is `true`.
+   *
+   * @generated from enum value: SHAPE_BOOLEAN = 2;
+   */
+  BOOLEAN = 2,
+
+  /**
+   * An array of strings.
+   *
+   * @generated from enum value: SHAPE_ARRAY = 3;
+   */
+  ARRAY = 3,
+
+  /**
+   * A list as one string. Values that have the separator are left out.
+   *
+   * @generated from enum value: SHAPE_JOINED = 4;
+   */
+  JOINED = 4,
+}
+
+/**
+ * Describes the enum signet.v1.ClaimMapping.Shape.
+ */
+export const ClaimMapping_ShapeSchema: GenEnum<ClaimMapping_Shape> = /*@__PURE__*/
+  enumDesc(file_signet_v1_application, 1, 1);
+
+/**
+ * Where the claim is told.
+ *
+ * @generated from enum signet.v1.ClaimMapping.Target
+ */
+export enum ClaimMapping_Target {
+  /**
+   * Not a target.
+   *
+   * @generated from enum value: TARGET_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * In ID tokens.
+   *
+   * @generated from enum value: TARGET_ID_TOKEN = 1;
+   */
+  ID_TOKEN = 1,
+
+  /**
+   * In access tokens that are JWTs.
+   *
+   * @generated from enum value: TARGET_ACCESS_TOKEN = 2;
+   */
+  ACCESS_TOKEN = 2,
+
+  /**
+   * In the user info.
+   *
+   * @generated from enum value: TARGET_USER_INFO = 3;
+   */
+  USER_INFO = 3,
+
+  /**
+   * In the introspection.
+   *
+   * @generated from enum value: TARGET_INTROSPECTION = 4;
+   */
+  INTROSPECTION = 4,
+
+  /**
+   * As a SAML attribute. It is kept, and not told anywhere yet.
+   *
+   * @generated from enum value: TARGET_SAML_ATTRIBUTE = 5;
+   */
+  SAML_ATTRIBUTE = 5,
+}
+
+/**
+ * Describes the enum signet.v1.ClaimMapping.Target.
+ */
+export const ClaimMapping_TargetSchema: GenEnum<ClaimMapping_Target> = /*@__PURE__*/
+  enumDesc(file_signet_v1_application, 1, 2);
+
+/**
+ * What to look at about a claim that an application declares.
+ *
+ * @generated from message signet.v1.ClaimMappingWarning
+ */
+export type ClaimMappingWarning = Message<"signet.v1.ClaimMappingWarning"> & {
+  /**
+   * What is wrong, and what to do.
+   *
+   * @generated from field: string message = 1;
+   */
+  message: string;
+
+  /**
+   * Which of the mappings, from 0.
+   *
+   * @generated from field: int32 mapping = 2;
+   */
+  mapping: number;
+
+  /**
+   * What the warning is about.
+   *
+   * @generated from field: signet.v1.ClaimMappingWarning.Reason reason = 3;
+   */
+  reason: ClaimMappingWarning_Reason;
+};
+
+/**
+ * Describes the message signet.v1.ClaimMappingWarning.
+ * Use `create(ClaimMappingWarningSchema)` to create a new message.
+ */
+export const ClaimMappingWarningSchema: GenMessage<ClaimMappingWarning> = /*@__PURE__*/
+  messageDesc(file_signet_v1_application, 2);
+
+/**
+ * What a warning is about.
+ *
+ * @generated from enum signet.v1.ClaimMappingWarning.Reason
+ */
+export enum ClaimMappingWarning_Reason {
+  /**
+   * Never sent by the server.
+   *
+   * @generated from enum value: REASON_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * People of other organizations may use the application, and the claim is left
+   * out for them.
+   *
+   * @generated from enum value: REASON_LEFT_OUT_FOR_OTHERS = 1;
+   */
+  LEFT_OUT_FOR_OTHERS = 1,
+}
+
+/**
+ * Describes the enum signet.v1.ClaimMappingWarning.Reason.
+ */
+export const ClaimMappingWarning_ReasonSchema: GenEnum<ClaimMappingWarning_Reason> = /*@__PURE__*/
+  enumDesc(file_signet_v1_application, 2, 0);
+
+/**
  * FirstParty says who marked an application as the operator's own.
  *
  * @generated from message signet.v1.FirstParty
@@ -305,7 +742,7 @@ export type FirstParty = Message<"signet.v1.FirstParty"> & {
  * Use `create(FirstPartySchema)` to create a new message.
  */
 export const FirstPartySchema: GenMessage<FirstParty> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 1);
+  messageDesc(file_signet_v1_application, 3);
 
 /**
  * ApplicationRoleSettings are the project of an application and what it is told
@@ -355,7 +792,7 @@ export type ApplicationRoleSettings = Message<"signet.v1.ApplicationRoleSettings
  * Use `create(ApplicationRoleSettingsSchema)` to create a new message.
  */
 export const ApplicationRoleSettingsSchema: GenMessage<ApplicationRoleSettings> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 2);
+  messageDesc(file_signet_v1_application, 4);
 
 /**
  * Public key of an application.
@@ -405,7 +842,7 @@ export type ApplicationKey = Message<"signet.v1.ApplicationKey"> & {
  * Use `create(ApplicationKeySchema)` to create a new message.
  */
 export const ApplicationKeySchema: GenMessage<ApplicationKey> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 3);
+  messageDesc(file_signet_v1_application, 5);
 
 /**
  * The application to create.
@@ -568,7 +1005,7 @@ export type AddApplicationRequest = Message<"signet.v1.AddApplicationRequest"> &
  * Use `create(AddApplicationRequestSchema)` to create a new message.
  */
 export const AddApplicationRequestSchema: GenMessage<AddApplicationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 4);
+  messageDesc(file_signet_v1_application, 6);
 
 /**
  * The new application.
@@ -604,7 +1041,7 @@ export type AddApplicationResponse = Message<"signet.v1.AddApplicationResponse">
  * Use `create(AddApplicationResponseSchema)` to create a new message.
  */
 export const AddApplicationResponseSchema: GenMessage<AddApplicationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 5);
+  messageDesc(file_signet_v1_application, 7);
 
 /**
  * Which application to read.
@@ -625,7 +1062,7 @@ export type GetApplicationRequest = Message<"signet.v1.GetApplicationRequest"> &
  * Use `create(GetApplicationRequestSchema)` to create a new message.
  */
 export const GetApplicationRequestSchema: GenMessage<GetApplicationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 6);
+  messageDesc(file_signet_v1_application, 8);
 
 /**
  * Answer to GetApplication.
@@ -646,7 +1083,7 @@ export type GetApplicationResponse = Message<"signet.v1.GetApplicationResponse">
  * Use `create(GetApplicationResponseSchema)` to create a new message.
  */
 export const GetApplicationResponseSchema: GenMessage<GetApplicationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 7);
+  messageDesc(file_signet_v1_application, 9);
 
 /**
  * Request of ListApplicationRefusals.
@@ -667,7 +1104,7 @@ export type ListApplicationRefusalsRequest = Message<"signet.v1.ListApplicationR
  * Use `create(ListApplicationRefusalsRequestSchema)` to create a new message.
  */
 export const ListApplicationRefusalsRequestSchema: GenMessage<ListApplicationRefusalsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 8);
+  messageDesc(file_signet_v1_application, 10);
 
 /**
  * Response of ListApplicationRefusals.
@@ -702,7 +1139,7 @@ export type ListApplicationRefusalsResponse = Message<"signet.v1.ListApplication
  * Use `create(ListApplicationRefusalsResponseSchema)` to create a new message.
  */
 export const ListApplicationRefusalsResponseSchema: GenMessage<ListApplicationRefusalsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 9);
+  messageDesc(file_signet_v1_application, 11);
 
 /**
  * Refused requests of an application that do not differ.
@@ -745,7 +1182,7 @@ export type ApplicationRefusal = Message<"signet.v1.ApplicationRefusal"> & {
  * Use `create(ApplicationRefusalSchema)` to create a new message.
  */
 export const ApplicationRefusalSchema: GenMessage<ApplicationRefusal> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 10);
+  messageDesc(file_signet_v1_application, 12);
 
 /**
  * How often requests of an application were refused for a cause.
@@ -773,7 +1210,7 @@ export type ApplicationRefusalCount = Message<"signet.v1.ApplicationRefusalCount
  * Use `create(ApplicationRefusalCountSchema)` to create a new message.
  */
 export const ApplicationRefusalCountSchema: GenMessage<ApplicationRefusalCount> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 11);
+  messageDesc(file_signet_v1_application, 13);
 
 /**
  * Which applications to list.
@@ -823,7 +1260,7 @@ export type ListApplicationsRequest = Message<"signet.v1.ListApplicationsRequest
  * Use `create(ListApplicationsRequestSchema)` to create a new message.
  */
 export const ListApplicationsRequestSchema: GenMessage<ListApplicationsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 12);
+  messageDesc(file_signet_v1_application, 14);
 
 /**
  * Answer to ListApplications.
@@ -852,7 +1289,7 @@ export type ListApplicationsResponse = Message<"signet.v1.ListApplicationsRespon
  * Use `create(ListApplicationsResponseSchema)` to create a new message.
  */
 export const ListApplicationsResponseSchema: GenMessage<ListApplicationsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 13);
+  messageDesc(file_signet_v1_application, 15);
 
 /**
  * What to change of an application.
@@ -1024,7 +1461,7 @@ export type ModifyApplicationRequest = Message<"signet.v1.ModifyApplicationReque
  * Use `create(ModifyApplicationRequestSchema)` to create a new message.
  */
 export const ModifyApplicationRequestSchema: GenMessage<ModifyApplicationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 14);
+  messageDesc(file_signet_v1_application, 16);
 
 /**
  * Answer to ModifyApplication.
@@ -1045,7 +1482,7 @@ export type ModifyApplicationResponse = Message<"signet.v1.ModifyApplicationResp
  * Use `create(ModifyApplicationResponseSchema)` to create a new message.
  */
 export const ModifyApplicationResponseSchema: GenMessage<ModifyApplicationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 15);
+  messageDesc(file_signet_v1_application, 17);
 
 /**
  * Which application to deactivate.
@@ -1066,7 +1503,7 @@ export type DeactivateApplicationRequest = Message<"signet.v1.DeactivateApplicat
  * Use `create(DeactivateApplicationRequestSchema)` to create a new message.
  */
 export const DeactivateApplicationRequestSchema: GenMessage<DeactivateApplicationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 16);
+  messageDesc(file_signet_v1_application, 18);
 
 /**
  * Answer to DeactivateApplication.
@@ -1087,7 +1524,7 @@ export type DeactivateApplicationResponse = Message<"signet.v1.DeactivateApplica
  * Use `create(DeactivateApplicationResponseSchema)` to create a new message.
  */
 export const DeactivateApplicationResponseSchema: GenMessage<DeactivateApplicationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 17);
+  messageDesc(file_signet_v1_application, 19);
 
 /**
  * Which application to reactivate.
@@ -1108,7 +1545,7 @@ export type ReactivateApplicationRequest = Message<"signet.v1.ReactivateApplicat
  * Use `create(ReactivateApplicationRequestSchema)` to create a new message.
  */
 export const ReactivateApplicationRequestSchema: GenMessage<ReactivateApplicationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 18);
+  messageDesc(file_signet_v1_application, 20);
 
 /**
  * Answer to ReactivateApplication.
@@ -1129,7 +1566,7 @@ export type ReactivateApplicationResponse = Message<"signet.v1.ReactivateApplica
  * Use `create(ReactivateApplicationResponseSchema)` to create a new message.
  */
 export const ReactivateApplicationResponseSchema: GenMessage<ReactivateApplicationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 19);
+  messageDesc(file_signet_v1_application, 21);
 
 /**
  * Which application to remove.
@@ -1150,7 +1587,7 @@ export type RemoveApplicationRequest = Message<"signet.v1.RemoveApplicationReque
  * Use `create(RemoveApplicationRequestSchema)` to create a new message.
  */
 export const RemoveApplicationRequestSchema: GenMessage<RemoveApplicationRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 20);
+  messageDesc(file_signet_v1_application, 22);
 
 /**
  * Answer to RemoveApplication.
@@ -1171,7 +1608,7 @@ export type RemoveApplicationResponse = Message<"signet.v1.RemoveApplicationResp
  * Use `create(RemoveApplicationResponseSchema)` to create a new message.
  */
 export const RemoveApplicationResponseSchema: GenMessage<RemoveApplicationResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 21);
+  messageDesc(file_signet_v1_application, 23);
 
 /**
  * Which application needs a new secret.
@@ -1199,7 +1636,7 @@ export type GenerateApplicationSecretRequest = Message<"signet.v1.GenerateApplic
  * Use `create(GenerateApplicationSecretRequestSchema)` to create a new message.
  */
 export const GenerateApplicationSecretRequestSchema: GenMessage<GenerateApplicationSecretRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 22);
+  messageDesc(file_signet_v1_application, 24);
 
 /**
  * The new secret.
@@ -1227,7 +1664,7 @@ export type GenerateApplicationSecretResponse = Message<"signet.v1.GenerateAppli
  * Use `create(GenerateApplicationSecretResponseSchema)` to create a new message.
  */
 export const GenerateApplicationSecretResponseSchema: GenMessage<GenerateApplicationSecretResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 23);
+  messageDesc(file_signet_v1_application, 25);
 
 /**
  * Which application loses its secret.
@@ -1248,7 +1685,7 @@ export type RemoveApplicationSecretRequest = Message<"signet.v1.RemoveApplicatio
  * Use `create(RemoveApplicationSecretRequestSchema)` to create a new message.
  */
 export const RemoveApplicationSecretRequestSchema: GenMessage<RemoveApplicationSecretRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 24);
+  messageDesc(file_signet_v1_application, 26);
 
 /**
  * Answer to RemoveApplicationSecret.
@@ -1269,7 +1706,7 @@ export type RemoveApplicationSecretResponse = Message<"signet.v1.RemoveApplicati
  * Use `create(RemoveApplicationSecretResponseSchema)` to create a new message.
  */
 export const RemoveApplicationSecretResponseSchema: GenMessage<RemoveApplicationSecretResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 25);
+  messageDesc(file_signet_v1_application, 27);
 
 /**
  * The key to add, and to which application.
@@ -1305,7 +1742,7 @@ export type AddApplicationKeyRequest = Message<"signet.v1.AddApplicationKeyReque
  * Use `create(AddApplicationKeyRequestSchema)` to create a new message.
  */
 export const AddApplicationKeyRequestSchema: GenMessage<AddApplicationKeyRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 26);
+  messageDesc(file_signet_v1_application, 28);
 
 /**
  * Answer to AddApplicationKey.
@@ -1333,7 +1770,7 @@ export type AddApplicationKeyResponse = Message<"signet.v1.AddApplicationKeyResp
  * Use `create(AddApplicationKeyResponseSchema)` to create a new message.
  */
 export const AddApplicationKeyResponseSchema: GenMessage<AddApplicationKeyResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 27);
+  messageDesc(file_signet_v1_application, 29);
 
 /**
  * Which key to remove.
@@ -1361,7 +1798,7 @@ export type RemoveApplicationKeyRequest = Message<"signet.v1.RemoveApplicationKe
  * Use `create(RemoveApplicationKeyRequestSchema)` to create a new message.
  */
 export const RemoveApplicationKeyRequestSchema: GenMessage<RemoveApplicationKeyRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 28);
+  messageDesc(file_signet_v1_application, 30);
 
 /**
  * Answer to RemoveApplicationKey.
@@ -1382,7 +1819,7 @@ export type RemoveApplicationKeyResponse = Message<"signet.v1.RemoveApplicationK
  * Use `create(RemoveApplicationKeyResponseSchema)` to create a new message.
  */
 export const RemoveApplicationKeyResponseSchema: GenMessage<RemoveApplicationKeyResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 29);
+  messageDesc(file_signet_v1_application, 31);
 
 /**
  * What an application may do here.
@@ -1418,7 +1855,7 @@ export type SetApplicationAPIAccessRequest = Message<"signet.v1.SetApplicationAP
  * Use `create(SetApplicationAPIAccessRequestSchema)` to create a new message.
  */
 export const SetApplicationAPIAccessRequestSchema: GenMessage<SetApplicationAPIAccessRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 30);
+  messageDesc(file_signet_v1_application, 32);
 
 /**
  * Answer to SetApplicationAPIAccess.
@@ -1439,7 +1876,7 @@ export type SetApplicationAPIAccessResponse = Message<"signet.v1.SetApplicationA
  * Use `create(SetApplicationAPIAccessResponseSchema)` to create a new message.
  */
 export const SetApplicationAPIAccessResponseSchema: GenMessage<SetApplicationAPIAccessResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 31);
+  messageDesc(file_signet_v1_application, 33);
 
 /**
  * Whether the application may have its own sign-in page.
@@ -1467,7 +1904,7 @@ export type SetApplicationOwnSignInRequest = Message<"signet.v1.SetApplicationOw
  * Use `create(SetApplicationOwnSignInRequestSchema)` to create a new message.
  */
 export const SetApplicationOwnSignInRequestSchema: GenMessage<SetApplicationOwnSignInRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 32);
+  messageDesc(file_signet_v1_application, 34);
 
 /**
  * Answer to SetApplicationOwnSignIn.
@@ -1488,7 +1925,7 @@ export type SetApplicationOwnSignInResponse = Message<"signet.v1.SetApplicationO
  * Use `create(SetApplicationOwnSignInResponseSchema)` to create a new message.
  */
 export const SetApplicationOwnSignInResponseSchema: GenMessage<SetApplicationOwnSignInResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 33);
+  messageDesc(file_signet_v1_application, 35);
 
 /**
  * Whether the application is the operator's own.
@@ -1516,7 +1953,7 @@ export type SetApplicationFirstPartyRequest = Message<"signet.v1.SetApplicationF
  * Use `create(SetApplicationFirstPartyRequestSchema)` to create a new message.
  */
 export const SetApplicationFirstPartyRequestSchema: GenMessage<SetApplicationFirstPartyRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 34);
+  messageDesc(file_signet_v1_application, 36);
 
 /**
  * Answer to SetApplicationFirstParty.
@@ -1537,7 +1974,7 @@ export type SetApplicationFirstPartyResponse = Message<"signet.v1.SetApplication
  * Use `create(SetApplicationFirstPartyResponseSchema)` to create a new message.
  */
 export const SetApplicationFirstPartyResponseSchema: GenMessage<SetApplicationFirstPartyResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 35);
+  messageDesc(file_signet_v1_application, 37);
 
 /**
  * New role settings of the application.
@@ -1597,7 +2034,7 @@ export type SetApplicationRoleSettingsRequest = Message<"signet.v1.SetApplicatio
  * Use `create(SetApplicationRoleSettingsRequestSchema)` to create a new message.
  */
 export const SetApplicationRoleSettingsRequestSchema: GenMessage<SetApplicationRoleSettingsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 36);
+  messageDesc(file_signet_v1_application, 38);
 
 /**
  * Answer to SetApplicationRoleSettings.
@@ -1618,7 +2055,63 @@ export type SetApplicationRoleSettingsResponse = Message<"signet.v1.SetApplicati
  * Use `create(SetApplicationRoleSettingsResponseSchema)` to create a new message.
  */
 export const SetApplicationRoleSettingsResponseSchema: GenMessage<SetApplicationRoleSettingsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 37);
+  messageDesc(file_signet_v1_application, 39);
+
+/**
+ * The claims that the application declares from now on.
+ *
+ * @generated from message signet.v1.SetApplicationClaimMappingsRequest
+ */
+export type SetApplicationClaimMappingsRequest = Message<"signet.v1.SetApplicationClaimMappingsRequest"> & {
+  /**
+   * Identifier of the application.
+   *
+   * @generated from field: string app_id = 1;
+   */
+  appId: string;
+
+  /**
+   * All of them, at most 40 and 16 KiB.
+   *
+   * @generated from field: repeated signet.v1.ClaimMapping mappings = 2;
+   */
+  mappings: ClaimMapping[];
+};
+
+/**
+ * Describes the message signet.v1.SetApplicationClaimMappingsRequest.
+ * Use `create(SetApplicationClaimMappingsRequestSchema)` to create a new message.
+ */
+export const SetApplicationClaimMappingsRequestSchema: GenMessage<SetApplicationClaimMappingsRequest> = /*@__PURE__*/
+  messageDesc(file_signet_v1_application, 40);
+
+/**
+ * Answer to SetApplicationClaimMappings.
+ *
+ * @generated from message signet.v1.SetApplicationClaimMappingsResponse
+ */
+export type SetApplicationClaimMappingsResponse = Message<"signet.v1.SetApplicationClaimMappingsResponse"> & {
+  /**
+   * Details of the application after the change.
+   *
+   * @generated from field: signet.v1.Details details = 1;
+   */
+  details?: Details;
+
+  /**
+   * What to look at: the mappings were set all the same.
+   *
+   * @generated from field: repeated signet.v1.ClaimMappingWarning warnings = 2;
+   */
+  warnings: ClaimMappingWarning[];
+};
+
+/**
+ * Describes the message signet.v1.SetApplicationClaimMappingsResponse.
+ * Use `create(SetApplicationClaimMappingsResponseSchema)` to create a new message.
+ */
+export const SetApplicationClaimMappingsResponseSchema: GenMessage<SetApplicationClaimMappingsResponse> = /*@__PURE__*/
+  messageDesc(file_signet_v1_application, 41);
 
 /**
  * Which applications for all organizations to list.
@@ -1647,7 +2140,7 @@ export type ListAllOrganizationsApplicationsRequest = Message<"signet.v1.ListAll
  * Use `create(ListAllOrganizationsApplicationsRequestSchema)` to create a new message.
  */
 export const ListAllOrganizationsApplicationsRequestSchema: GenMessage<ListAllOrganizationsApplicationsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 38);
+  messageDesc(file_signet_v1_application, 42);
 
 /**
  * Answer to ListAllOrganizationsApplications.
@@ -1676,7 +2169,7 @@ export type ListAllOrganizationsApplicationsResponse = Message<"signet.v1.ListAl
  * Use `create(ListAllOrganizationsApplicationsResponseSchema)` to create a new message.
  */
 export const ListAllOrganizationsApplicationsResponseSchema: GenMessage<ListAllOrganizationsApplicationsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 39);
+  messageDesc(file_signet_v1_application, 43);
 
 /**
  * Which client to approve, and for which application.
@@ -1705,7 +2198,7 @@ export type ApproveAudienceRequest = Message<"signet.v1.ApproveAudienceRequest">
  * Use `create(ApproveAudienceRequestSchema)` to create a new message.
  */
 export const ApproveAudienceRequestSchema: GenMessage<ApproveAudienceRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 40);
+  messageDesc(file_signet_v1_application, 44);
 
 /**
  * Answer to ApproveAudience.
@@ -1726,7 +2219,7 @@ export type ApproveAudienceResponse = Message<"signet.v1.ApproveAudienceResponse
  * Use `create(ApproveAudienceResponseSchema)` to create a new message.
  */
 export const ApproveAudienceResponseSchema: GenMessage<ApproveAudienceResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 41);
+  messageDesc(file_signet_v1_application, 45);
 
 /**
  * The client whose approval to withdraw, and the application.
@@ -1754,7 +2247,7 @@ export type WithdrawAudienceRequest = Message<"signet.v1.WithdrawAudienceRequest
  * Use `create(WithdrawAudienceRequestSchema)` to create a new message.
  */
 export const WithdrawAudienceRequestSchema: GenMessage<WithdrawAudienceRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 42);
+  messageDesc(file_signet_v1_application, 46);
 
 /**
  * Answer to WithdrawAudience.
@@ -1775,7 +2268,7 @@ export type WithdrawAudienceResponse = Message<"signet.v1.WithdrawAudienceRespon
  * Use `create(WithdrawAudienceResponseSchema)` to create a new message.
  */
 export const WithdrawAudienceResponseSchema: GenMessage<WithdrawAudienceResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 43);
+  messageDesc(file_signet_v1_application, 47);
 
 /**
  * Which approvals to list.
@@ -1812,7 +2305,7 @@ export type ListAudienceApprovalsRequest = Message<"signet.v1.ListAudienceApprov
  * Use `create(ListAudienceApprovalsRequestSchema)` to create a new message.
  */
 export const ListAudienceApprovalsRequestSchema: GenMessage<ListAudienceApprovalsRequest> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 44);
+  messageDesc(file_signet_v1_application, 48);
 
 /**
  * Answer to ListAudienceApprovals.
@@ -1841,7 +2334,7 @@ export type ListAudienceApprovalsResponse = Message<"signet.v1.ListAudienceAppro
  * Use `create(ListAudienceApprovalsResponseSchema)` to create a new message.
  */
 export const ListAudienceApprovalsResponseSchema: GenMessage<ListAudienceApprovalsResponse> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 45);
+  messageDesc(file_signet_v1_application, 49);
 
 /**
  * AudienceApproval lists the clients of other organizations that may get tokens
@@ -1884,7 +2377,7 @@ export type AudienceApproval = Message<"signet.v1.AudienceApproval"> & {
  * Use `create(AudienceApprovalSchema)` to create a new message.
  */
 export const AudienceApprovalSchema: GenMessage<AudienceApproval> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 46);
+  messageDesc(file_signet_v1_application, 50);
 
 /**
  * ApprovedClient is a client of another organization.
@@ -1919,7 +2412,7 @@ export type ApprovedClient = Message<"signet.v1.ApprovedClient"> & {
  * Use `create(ApprovedClientSchema)` to create a new message.
  */
 export const ApprovedClientSchema: GenMessage<ApprovedClient> = /*@__PURE__*/
-  messageDesc(file_signet_v1_application, 47);
+  messageDesc(file_signet_v1_application, 51);
 
 /**
  * ApplicationType says where an application runs, and so whether it can have a
@@ -2418,6 +2911,23 @@ export const ApplicationService: GenService<{
     methodKind: "unary";
     input: typeof SetApplicationRoleSettingsRequestSchema;
     output: typeof SetApplicationRoleSettingsResponseSchema;
+  },
+  /**
+   * Set the claims that an application declares
+   *
+   * Replaces all of them: which values of a person are told to the application
+   * under which names, in which shape and where. They tell nothing that the
+   * granted scopes and the consent of the person do not cover. Groups and roles
+   * without an organization in them are told only of that of the application: the
+   * answer warns about those that are left out for others. Adding metadata needs
+   * the permission `metadata.read`.
+   *
+   * @generated from rpc signet.v1.ApplicationService.SetApplicationClaimMappings
+   */
+  setApplicationClaimMappings: {
+    methodKind: "unary";
+    input: typeof SetApplicationClaimMappingsRequestSchema;
+    output: typeof SetApplicationClaimMappingsResponseSchema;
   },
   /**
    * List the applications for all organizations

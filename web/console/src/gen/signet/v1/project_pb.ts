@@ -1041,7 +1041,8 @@ export const WithdrawProjectGrantResponseSchema: GenMessage<WithdrawProjectGrant
  */
 export type ListGrantedProjectsRequest = Message<"signet.v1.ListGrantedProjectsRequest"> & {
   /**
-   * How many to return at most: up to 500, 50 if it is 0 or left out.
+   * How many to return at most: up to 500, 50 if it is 0 or left out. No page
+   * has more than 50: the applications of each are read with it.
    *
    * @generated from field: int32 page_size = 1;
    */
