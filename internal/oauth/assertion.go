@@ -46,7 +46,8 @@ func (g *Grants) verify(ctx context.Context, a *assertion.Assertion, id string, 
 	switch {
 	case a.Issuer != id || a.Subject != id:
 		return refused("does not have its identifier as iss and sub")
-	case !a.Audience.Contains(g.Issuer) && !a.Audience.Contains(g.TokenEndpoint()) && !a.Audience.Contains(g.PushEndpoint()):
+	case !a.Audience.Contains(g.Issuer) && !a.Audience.Contains(g.TokenEndpoint()) &&
+		!a.Audience.Contains(g.PushEndpoint()):
 		return refused("is not meant for this server: aud must be the issuer or the token endpoint")
 	case a.Expiry == nil || !now.Before(a.Expiry.Time()) || a.Expiry.Time().After(now.Add(maxAssertionLife+clockSkew)):
 		return refused("has expired, has no exp, or one more than an hour away")

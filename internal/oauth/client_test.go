@@ -164,6 +164,7 @@ func TestAssertions(t *testing.T) {
 	}{
 		{"as it should be", set("x", 1), ""},
 		{"for the token endpoint", set("aud", []string{"https://other.test", issuer + "/oauth/token"}), ""},
+		{"for pushed requests", set("aud", issuer+"/oauth/par"), ""},
 		{"with RSA", by(jose.PS256, rsaKey), ""},
 		{"with the id of the key",
 			func(_ *world, _ map[string]any, _ *jose.SigningKey, kid *string) { *kid = "pky_ec" }, ""},

@@ -72,7 +72,7 @@ func (w *world) of() map[string]any {
 }
 
 func (w *world) byGrant(id, text string) (*Tokens, error) {
-	return w.ByAssertion(w.t.Context(), id, text, nil)
+	return w.ByAssertion(w.t.Context(), id, text, nil, nil)
 }
 
 func (w *world) byClient(id, text string) (*Tokens, error) {
