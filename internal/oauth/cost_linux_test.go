@@ -51,7 +51,7 @@ func TestNothingThatAStrangerSendsCostsMuchToRead(t *testing.T) {
 			claims["sub"] = strings.Repeat("a:", min(len(s), 5000)/2) + s[:min(len(s), 500)]
 			text, _ := json.Marshal(claims)
 			_, _ = w.ByAssertion(ctx, "usr_robot",
-				"eyJhbGciOiJFUzI1NiJ9."+base64.RawURLEncoding.EncodeToString(text)+".AAAA", nil)
+				"eyJhbGciOiJFUzI1NiJ9."+base64.RawURLEncoding.EncodeToString(text)+".AAAA", nil, nil)
 		},
 		"a client": func(s string) {
 			_, _ = w.Authenticate(ctx, Credentials{Method: app.SecretPost, ClientID: s, Secret: s})
