@@ -15,12 +15,14 @@ const inFolder =
     folders.includes(folderOf(id));
 
 /** Clients that one area alone calls: they are loaded with it. */
-const ofOneArea = /\/(?:link|policy|remembered_device|sign_in_count|signing_key|status|webhook)_pb\.ts$/;
+const ofOneArea = /\/(?:link|policy|remembered_device|sign_in_count|sign_in_trial|signing_key|status|webhook)_pb\.ts$/;
 const inShared = inFolder('lib', 'lib/api', 'lib/ui', 'gen', 'gen/signet/v1');
 /** The list of users, the search and the import are not what the page of one user needs. */
 const manyUsers = /\/views\/users\/(?:Users\.svelte|Search\.svelte|Import\.svelte|import\.ts)$/;
 /** The page of a user reads the policy, too, without its views. */
 const policyClient = /\/policy_pb\.ts$/;
+/** Trials of sign-ins are not what most views of an application need. */
+const trials = /\/(?:sign_in_trial_pb\.ts|views\/apps\/(?:Try|Trial)\w*\.svelte)$/;
 /** The examples for applications are as long as the rest of a view, and seldom looked at. */
 const snippets = /\/views\/apps\/(?:snippets\.ts|Snippets\.svelte)$/;
 
@@ -67,9 +69,12 @@ export default defineConfig({
             {
               debugName: 'views',
               name: (id) =>
-                snippets.test(id) || manyUsers.test(id) ? null : (folderOf(id).split('views/')[1] ?? null),
+                snippets.test(id) || manyUsers.test(id) || trials.test(id)
+                  ? null
+                  : (folderOf(id).split('views/')[1] ?? null),
               priority: 1,
             },
+            { name: 'trials', test: trials, priority: 0 },
             { name: 'snippets', test: snippets, priority: 0 },
             { name: 'many-users', test: manyUsers, priority: 0 },
           ],

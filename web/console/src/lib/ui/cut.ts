@@ -10,7 +10,7 @@ export function titles(selector: string) {
       }
     };
     const resized = new ResizeObserver(look);
-    resized.observe(node);
+    resized.observe(blockOf(node));
     const changed = new MutationObserver(look);
     changed.observe(node, { childList: true, characterData: true, subtree: true });
     return () => {
@@ -18,4 +18,11 @@ export function titles(selector: string) {
       changed.disconnect();
     };
   };
+}
+
+/** What an element is as wide as: what is inline has no size that could be observed. */
+function blockOf(node: HTMLElement): HTMLElement {
+  let block = node;
+  while (block.parentElement && getComputedStyle(block).display === 'inline') block = block.parentElement;
+  return block;
 }
