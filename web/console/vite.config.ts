@@ -21,6 +21,8 @@ const inShared = inFolder('lib', 'lib/api', 'lib/ui', 'gen', 'gen/signet/v1');
 const manyUsers = /\/views\/users\/(?:Users\.svelte|Search\.svelte|Import\.svelte|import\.ts)$/;
 /** The page of a user reads the policy, too, without its views. */
 const policyClient = /\/policy_pb\.ts$/;
+/** Most views do not need this client; the search loads it when somebody searches. */
+const providerClient = /\/identity_provider_pb\.ts$/;
 /** Trials of sign-ins are not what most views of an application need. */
 const trials = /\/(?:sign_in_trial_pb\.ts|views\/apps\/(?:Try|Trial)\w*\.svelte)$/;
 /** The examples for applications are as long as the rest of a view, and seldom looked at. */
@@ -61,10 +63,15 @@ export default defineConfig({
       output: {
         codeSplitting: {
           groups: [
-            { name: 'shared', test: (id) => inShared(id) && !ofOneArea.test(id), priority: 4 },
+            {
+              name: 'shared',
+              test: (id) => inShared(id) && !ofOneArea.test(id) && !providerClient.test(id),
+              priority: 4,
+            },
             // The frame names the files of all areas, so it changes with each of them. No other file imports it.
             { name: 'index', test: inFolder('.'), priority: 3 },
             { name: 'policy-client', test: policyClient, priority: 2 },
+            { name: 'provider-client', test: providerClient, priority: 2 },
             { name: 'dialogs', test: inFolder('lib/form', 'lib/dialog'), priority: 2 },
             {
               debugName: 'views',
