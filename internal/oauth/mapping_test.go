@@ -167,6 +167,12 @@ func TestWhatAnApplicationDeclaresIsTold(t *testing.T) {
 			groups, `{"x":false}`},
 		// A name with the separator in it would be two.
 		{"groups joined", m(app.FromGroupNames, joined), "usr_a", "openid", groups, `{"x":"dev,k8s-admins,ops"}`},
+		{"groups joined by a space", m(app.FromGroupNames, func(m *app.ClaimMapping) { m.Shape, m.Separator = app.AsJoined, " " }),
+			"usr_a", "openid", func(w *world) {
+				w.inGroups("usr_a", "org_a", "ops", "a b", "a\tb", "a\u00a0b", "a\u2003b")
+			}, `{"x":"ops"}`},
+		{"groups joined that have lines", m(app.FromGroupNames, joined), "usr_a", "openid",
+			func(w *world) { w.inGroups("usr_a", "org_a", "ops", "a\nb") }, `{"x":"ops"}`},
 		{"nothing to join", m(app.FromGroupNames, joined), "usr_a", "openid", nil, `{}`},
 		{"identifiers of groups", m(app.FromGroupIDs), "usr_a", "openid",
 			func(w *world) { w.joins("usr_a", "org_a", "grp_1") }, `{"x":["grp_1"]}`},

@@ -56,7 +56,7 @@ func firstHour(t *testing.T, engine string) {
 	w.press("Add")
 	w.sees("The application was added.")
 	var client struct{ ID, Secret string }
-	w.Evaluate(fmt.Sprintf(`({ID: document.querySelector('[role="dialog"] dd code').innerText, Secret: document.querySelector(%q).value})`, w.labelled("Client secret")), &client)
+	w.Evaluate(fmt.Sprintf(`({ID: document.querySelector('[role="dialog"] dd .ends').textContent, Secret: document.querySelector(%q).value})`, w.labelled("Client secret")), &client)
 	w.press("To the application")
 	w.until("the application's page is there", fmt.Sprintf(`location.pathname.endsWith('/apps/%s')`, client.ID))
 	w.settle()

@@ -467,7 +467,8 @@ const (
 	ClaimMapping_SOURCE_APP_ROLES ClaimMapping_Source = 15
 	// Identifier of the person's organization (`urn:signet:org`).
 	ClaimMapping_SOURCE_ORG_ID ClaimMapping_Source = 16
-	// Name of the person's organization (`urn:signet:org`).
+	// Name of the person's organization (`urn:signet:org`). Several may have the
+	// same: not to decide by.
 	ClaimMapping_SOURCE_ORG_NAME ClaimMapping_Source = 17
 	// Primary domain of the person's organization (`urn:signet:org`).
 	ClaimMapping_SOURCE_ORG_PRIMARY_DOMAIN ClaimMapping_Source = 18
@@ -4703,7 +4704,7 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\rIDTokenClaims\x12\x1f\n" +
 	"\x1bID_TOKEN_CLAIMS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ID_TOKEN_CLAIMS_MINIMAL\x10\x01\x12\x1a\n" +
-	"\x16ID_TOKEN_CLAIMS_SCOPES\x10\x022\xb7\x1e\n" +
+	"\x16ID_TOKEN_CLAIMS_SCOPES\x10\x022\xbd\x1e\n" +
 	"\x12ApplicationService\x12\xa1\x01\n" +
 	"\x0eAddApplication\x12 .signet.v1.AddApplicationRequest\x1a!.signet.v1.AddApplicationResponse\"J\xaa\xbb\x183 \x02b\fsignet.writeb\x16signet.app_credentials\n" +
 	"\tapp.write\x82\xd3\xe4\x93\x02\r:\x01*\"\b/v1/apps\x12\x8d\x01\n" +
@@ -4737,8 +4738,8 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x18SetApplicationFirstParty\x12*.signet.v1.SetApplicationFirstPartyRequest\x1a+.signet.v1.SetApplicationFirstPartyResponse\"i\xaa\xbb\x18= \x020\x01b\x18signet.all_organizationsh\x03\n" +
 	"\x1bapp.all_organizations.write\x82\xd3\xe4\x93\x02\":\x01*\x1a\x1d/v1/apps/{app_id}/first_party\x12\xca\x01\n" +
 	"\x1aSetApplicationRoleSettings\x12,.signet.v1.SetApplicationRoleSettingsRequest\x1a-.signet.v1.SetApplicationRoleSettingsResponse\"O\xaa\xbb\x18! \x020\x01b\x10signet.app_roles\n" +
-	"\tapp.write\x82\xd3\xe4\x93\x02$:\x01*\x1a\x1f/v1/apps/{app_id}/role_settings\x12\xce\x01\n" +
-	"\x1bSetApplicationClaimMappings\x12-.signet.v1.SetApplicationClaimMappingsRequest\x1a..signet.v1.SetApplicationClaimMappingsResponse\"P\xaa\xbb\x18! \x020\x01b\x10signet.app_roles\n" +
+	"\tapp.write\x82\xd3\xe4\x93\x02$:\x01*\x1a\x1f/v1/apps/{app_id}/role_settings\x12\xd4\x01\n" +
+	"\x1bSetApplicationClaimMappings\x12-.signet.v1.SetApplicationClaimMappingsRequest\x1a..signet.v1.SetApplicationClaimMappingsResponse\"V\xaa\xbb\x18' \x020\x01b\x16signet.app_credentials\n" +
 	"\tapp.write\x82\xd3\xe4\x93\x02%:\x01*\x1a /v1/apps/{app_id}/claim_mappings\x12\xd6\x01\n" +
 	" ListAllOrganizationsApplications\x122.signet.v1.ListAllOrganizationsApplicationsRequest\x1a3.signet.v1.ListAllOrganizationsApplicationsResponse\"I\xaa\xbb\x18\" \x01b\vsignet.read\n" +
 	"\x11installation.read\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/apps/_all_organizations\x12\xae\x01\n" +

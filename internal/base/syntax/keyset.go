@@ -1,6 +1,7 @@
 package syntax
 
 import (
+	"crypto/rsa"
 	"encoding/json"
 
 	"github.com/go-jose/go-jose/v4"
@@ -8,8 +9,10 @@ import (
 	"github.com/signet-idm/signet/internal/base/errs"
 )
 
-// Bounds of a key set that somebody registers.
+// Bounds of a key set that somebody registers. Strangers make the server check signatures with its keys.
 const (
+	maxSetExponent = 65537
+
 	MaxKeySet     = 8000 // characters
 	MaxKeysOfASet = 10
 )
@@ -17,6 +20,7 @@ const (
 var (
 	setNotJSON = errs.Plain(`must be a JSON Web Key Set (RFC 7517): an object with the list "keys"`)
 	setKeys    = errs.Plain(atMost(MaxKeysOfASet, "keys") + ", and at least one")
+	setRSA     = errs.Plain("must have RSA keys with an exponent of at most 65537: others cost too much to check")
 	setUse     = errs.Plain(`must have keys for signatures only: leave out keys with another "use" than "sig"`)
 )
 
@@ -51,6 +55,9 @@ func KeySet(text string) (form string, problem *errs.Problem) {
 		}
 		if problem := keyProblem(key.Key); problem != nil {
 			return "", problem
+		}
+		if k, ok := key.Key.(*rsa.PublicKey); ok && k.E > maxSetExponent {
+			return "", setRSA
 		}
 		set.Keys = append(set.Keys,
 			jose.JSONWebKey{Key: key.Key, KeyID: key.KeyID, Algorithm: key.Algorithm, Use: key.Use})

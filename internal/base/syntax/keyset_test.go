@@ -28,6 +28,7 @@ func TestKeySets(t *testing.T) {
 		{"unknown", set(`{"kty":"x"}`), "", "must be an RSA, ECDSA or Ed25519 key"},
 		{"for encryption", set(ed + `,"use":"enc"}`), "", `another "use"`},
 		{"a short RSA key", set(`{"kty":"RSA","n":"` + strings.Repeat("x", 171) + `","e":"AQAB"}`), "", "2048"},
+		{"a large exponent", set(`{"kty":"RSA","n":"` + strings.Repeat("x", 342) + `","e":"fw8AAQ"}`), "", "65537"},
 		{"an exponent of 1", set(`{"kty":"RSA","n":"` + strings.Repeat("x", 342) + `","e":"AQ"}`), "", "RSA"},
 		{"long", out + strings.Repeat(" ", MaxKeySet), "", "characters"},
 	} {

@@ -20,6 +20,7 @@ import (
 const (
 	MaxWorkloadRules = 20
 	MaxWorkloadLife  = 24 * 60 * 60 // seconds that an assertion may be valid
+	MaxWorkloadKeys  = 32_000       // characters of all key sets: every request that names the service user reads them
 
 	maxWorkloadClaims = 10
 	maxWorkloadName   = 100 // characters of the name of a claim
@@ -41,6 +42,8 @@ var (
 		"this service user already has this workload rule")
 	ErrTooManyWorkloadRules = errs.New(errs.FailedPrecondition, TooManyWorkloadRules,
 		"this service user already has 20 workload rules: remove one that is no longer needed")
+	ErrTooManyWorkloadKeys = errs.New(errs.FailedPrecondition, TooManyWorkloadRules,
+		"the key sets of all workload rules of this service user would have more than 32,000 characters: leave out keys that are no longer needed")
 )
 
 // WorkloadRule says which assertions of an outside issuer count as the service user's.
@@ -189,7 +192,7 @@ func cutSegment(value string) (segment, rest string, separator byte) {
 
 // AddWorkloadRule lets a service user of the permit's organization trust an outside issuer. Errors: ErrNotFound;
 // access.ErrTargetHoldsMore; ErrNotService; InvalidArgument with the violations of w; ErrTooManyWorkloadRules;
-// ErrWorkloadRuleExists; Aborted when match does not hold.
+// ErrTooManyWorkloadKeys; ErrWorkloadRuleExists; Aborted when match does not hold.
 func AddWorkloadRule(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
 	w Workload) (details event.Details, ruleID string, err error) {
 	if wrong := w.Violations(); len(wrong) > 0 {
@@ -207,6 +210,13 @@ func AddWorkloadRule(ctx context.Context, s event.Store, permit access.Permit, i
 			rules := u.Data.Service.Workloads
 			if len(rules) >= MaxWorkloadRules {
 				return ErrTooManyWorkloadRules
+			}
+			keys := len(w.KeySet)
+			for _, r := range rules {
+				keys += len(r.KeySet)
+			}
+			if keys > MaxWorkloadKeys {
+				return ErrTooManyWorkloadKeys
 			}
 			if slices.ContainsFunc(rules, func(r WorkloadRule) bool { return r.Workload.same(w) }) {
 				return ErrWorkloadRuleExists

@@ -84,6 +84,25 @@ func TestARuleAboutWorkloadsIsAddedAndRemoved(t *testing.T) {
 	eventtest.As(t, err, user.ErrWorkloadRuleNotFound)
 }
 
+// Every request that names the service user reads its rules.
+func TestKeySetsOfAllRulesHaveABound(t *testing.T) {
+	s := withRobot(t)
+	p := permit(t, "org_a", manages)
+	const key = `{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo","kid":"`
+	set := `{"keys":[` + key + strings.Repeat("k", 7700) + `"}]}`
+	add := func(name string) error {
+		_, _, err := user.AddWorkloadRule(t.Context(), s, p, "usr_robot", event.IfMatch{}, user.Workload{
+			Issuer: "https://cluster.example", Claims: []user.WorkloadClaim{{Name: "sub", Value: name}}, KeySet: set})
+		return err
+	}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		must(t, add(name))
+	}
+	eventtest.As(t, add("e"), user.ErrTooManyWorkloadKeys)
+	set = ""
+	must(t, add("e"))
+}
+
 // A node that does not know the rules would go on with what it knows, and drop them with the next change.
 func TestRulesAboutWorkloadsWaitForEveryNode(t *testing.T) {
 	if since := (user.WorkloadRuleAdded{}).Since(); since == 0 || since > event.FactVersion {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/signet-idm/signet/internal/base/syntax"
 	"github.com/signet-idm/signet/internal/domain/app"
@@ -256,8 +257,11 @@ func (a Subject) list(m *app.ClaimMapping) (any, *Missing) {
 	case app.AsBoolean:
 		return len(told) > 0, nil
 	case app.AsJoined:
-		// Who may name a group must not be able to make two of one.
-		told = slices.DeleteFunc(told, func(value string) bool { return strings.Contains(value, m.Separator) })
+		// Who may name a group must not be able to make two of one, whatever a reader takes for a space or a line.
+		told = slices.DeleteFunc(told, func(value string) bool {
+			return strings.Contains(value, m.Separator) || strings.ContainsFunc(value, unicode.IsControl) ||
+				m.Separator == " " && strings.ContainsFunc(value, unicode.IsSpace)
+		})
 		if len(told) == 0 {
 			return nil, &Missing{Lack: NoValue}
 		}

@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -45,6 +46,9 @@ func (p *Provider) token(r *endpointRequest) (any, error) {
 	}
 	var c *oauth.Client
 	if grantType != jwtBearer { // there the assertion tells who asks
+		if err := p.nonceFirst(r); err != nil {
+			return nil, err
+		}
 		var err error
 		if c, err = p.client(r); err != nil {
 			return nil, err
@@ -66,6 +70,17 @@ func (p *Provider) token(r *endpointRequest) (any, error) {
 		IDToken:      t.IDToken,
 		Scope:        strings.Join(t.Scopes, " "),
 	}, nil
+}
+
+// nonceFirst refuses a proof that needs another nonce before an assertion is used up: the client comes again with both.
+func (p *Provider) nonceFirst(r *endpointRequest) error {
+	if r.param("client_assertion") == "" || len(r.proven().Proofs) == 0 {
+		return nil
+	}
+	if _, err := p.proveKey(r, nil); errors.Is(err, oauth.ErrNonceNeeded) {
+		return err
+	}
+	return nil
 }
 
 // proveKey notes which key a request proves to have, and says what goes into the next proof.
@@ -151,6 +166,9 @@ type pushAnswer struct {
 
 // push serves the endpoint that authorization requests are pushed to.
 func (p *Provider) push(r *endpointRequest) (any, error) {
+	if err := p.nonceFirst(r); err != nil {
+		return nil, err
+	}
 	c, err := p.client(r)
 	if err != nil {
 		return nil, err

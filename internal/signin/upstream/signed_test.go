@@ -1,8 +1,13 @@
 package upstream
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"encoding/json"
 	"testing"
+
+	"github.com/go-jose/go-jose/v4"
 
 	"github.com/signet-idm/signet/internal/signin/upstream/failure"
 )
@@ -88,4 +93,28 @@ func FuzzSubject(f *testing.F) {
 			t.Errorf("%q reads as %q, and that as %q, %v", text, got, second, err)
 		}
 	})
+}
+
+// An assertion may fit several rules. All keys together are tried a few times only.
+func TestFewKeysAreTriedForOneToken(t *testing.T) {
+	right, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	wrong, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: right}, nil)
+	must(t, err)
+	signed, err := signer.Sign([]byte(`{"iss":"x"}`))
+	must(t, err)
+	text, err := signed.CompactSerialize()
+	must(t, err)
+	token, err := readToken(text, signatureAlgorithms)
+	must(t, err)
+	for range mostTries {
+		if token.Verify([]jose.JSONWebKey{{Key: &wrong.PublicKey}}) == nil {
+			t.Fatal("another key has signed")
+		}
+	}
+	if token.Verify([]jose.JSONWebKey{{Key: &right.PublicKey}}) == nil {
+		t.Error("a key more was tried")
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/base/errs"
 	"github.com/signet-idm/signet/internal/domain/access"
 )
@@ -87,6 +88,36 @@ func TestBoundTokensNeedAProof(t *testing.T) {
 			}
 		})
 		last = nil
+	}
+	// A stream asks the same of its caller.
+	radio, playing := newRadio(t, StreamLimits{})
+	playing.play = forever
+	radio.handler.config.Authenticate, radio.handler.config.Prove = l.handler.config.Authenticate, l.handler.config.Prove
+	for _, tt := range []struct {
+		header http.Header
+		reason errs.Reason
+	}{
+		{header("DPoP bound-owner", "right"), ""},
+		{header("DPoP bound-owner", "wrong"), access.InvalidProof},
+		{header("DPoP bound-owner", ""), access.InvalidProof},
+		{header("Bearer bound-owner", ""), access.TokenBound},
+		{header("DPoP owner", ""), access.TokenNotBound},
+	} {
+		o := radio.rest(t, radio.h1, "HEAD", "/v1/events/_stream", "", tt.header)
+		want := http.StatusUnauthorized
+		if tt.reason == "" {
+			want = http.StatusOK
+		}
+		if o.http != want {
+			t.Errorf("a stream with %v: %d", tt.header, o.http)
+		}
+		for door, tune := range doors {
+			if tt.reason != "" {
+				t.Run(door, func(t *testing.T) {
+					expectEnd(t, tune(t, radio, &signetv1.StreamEventsRequest{}, tt.header), string(tt.reason))
+				})
+			}
+		}
 	}
 	off := newLab(t, func(c *Config) {
 		c.Authenticate = func(context.Context, string) (*access.Caller, error) {

@@ -64,10 +64,15 @@ func link(last run, steps ...step) run {
 	return last
 }
 
+// who are the steps that find out who calls. Operations and streams have the same ones.
+func (h *Handler) who() []step {
+	return []step{limitNetwork, h.authenticate, limitCaller, h.proveKey}
+}
+
 // chain is what every operation runs behind.
 func (h *Handler) chain() run {
-	return link(operate, guard, limitTime, limitNetwork, h.authenticate, limitCaller, h.proveKey, rejectEarly,
-		h.queueLargeRequest, h.validate, h.authorize, h.queueCall, h.queueSearch, h.queueList, h.queueManyWrites)
+	return link(operate, slices.Concat([]step{guard, limitTime}, h.who(), []step{rejectEarly, h.queueLargeRequest,
+		h.validate, h.authorize, h.queueCall, h.queueSearch, h.queueList, h.queueManyWrites})...)
 }
 
 // guard turns a panic into an internal error. The pipeline has a guard, too (package web); this one lets a stream end

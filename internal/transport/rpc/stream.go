@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -90,7 +91,7 @@ func (s *streams) enter(user, org string) (leave func(), err error) {
 // streamChain is what every stream runs behind: the same as any operation, but for the time it may take and for how
 // many there may be. Whether the caller may go on is judged again by the operation, see access.Permit.Renew.
 func (h *Handler) streamChain() run {
-	return link(carry, guard, h.lasting, limitNetwork, h.authenticate, limitCaller, h.validate, h.authorize, h.admit)
+	return link(carry, slices.Concat([]step{guard, h.lasting}, h.who(), []step{h.validate, h.authorize, h.admit})...)
 }
 
 // lasting lets a stream go on until its caller or the server ends it, and gives failures that come from that their

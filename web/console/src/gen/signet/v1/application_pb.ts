@@ -522,7 +522,8 @@ export enum ClaimMapping_Source {
   ORG_ID = 16,
 
   /**
-   * Name of the person's organization (`urn:signet:org`).
+   * Name of the person's organization (`urn:signet:org`). Several may have the
+   * same: not to decide by.
    *
    * @generated from enum value: SOURCE_ORG_NAME = 17;
    */
